@@ -1,0 +1,11 @@
+# Compile options shared by every target of the project, and only by those.
+add_library(boltbeam_options INTERFACE)
+target_compile_options(
+  boltbeam_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wvla -Wold-style-cast
+                             -Werror=unused-result $<$<BOOL:${BOLTBEAM_WERROR}>:-Werror>)
+if(BOLTBEAM_SANITIZE)
+  target_compile_options(
+    boltbeam_options INTERFACE -fsanitize=${BOLTBEAM_SANITIZE} -fno-sanitize-recover=all
+                               -fno-omit-frame-pointer)
+  target_link_options(boltbeam_options INTERFACE -fsanitize=${BOLTBEAM_SANITIZE})
+endif()

@@ -1,0 +1,19 @@
+# boltbeam_test(NAME FILE... [LABELS label...] [LIBS lib...]): one GoogleTest program and its CTest entry.
+# Fast tests carry no label; `slow` and `real` (needs a real model) are left out of `make test`'s first pass.
+include(GoogleTest)
+function(boltbeam_test name)
+  if(NOT BOLTBEAM_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "LABELS;LIBS" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE boltbeam_lib boltbeam_options GTest::gtest_main ${arg_LIBS})
+  target_compile_definitions(
+    ${name} PRIVATE BOLTBEAM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" BOLTBEAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                    BOLTBEAM_PROGRAM="$<TARGET_FILE:boltbeam>")
+  add_dependencies(${name} boltbeam)
+  gtest_discover_tests(
+    ${name}
+    PROPERTIES LABELS "${arg_LABELS}"
+    DISCOVERY_TIMEOUT 60)
+endfunction()

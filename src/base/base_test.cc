@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <set>
+
+#include "base/checked.h"
+#include "base/embedded.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/paths.h"
+
+namespace boltbeam {
+namespace {
+
+TEST(ErrorTest, EveryCodeHasItsOwnNameAndAMeaning) {
+  std::set<std::string_view> names;
+  for (int code = 0; code < static_cast<int>(Code::kCount); ++code) {
+    EXPECT_TRUE(names.insert(CodeName(static_cast<Code>(code))).second) << CodeName(static_cast<Code>(code));
+    EXPECT_FALSE(CodeMeaning(static_cast<Code>(code)).empty());
+  }
+}
+
+TEST(ErrorTest, MessageSaysWhereWhatAndWhatWasExpected) {
+  const Error error{Code::kUsage, "--threads", "-1", "a number from 1 to 1024"};
+  EXPECT_EQ(error.Message(), "--threads: -1; expected a number from 1 to 1024");
+}
+
+TEST(CheckedTest, OverflowIsFound) {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_FALSE(CheckedAdd<std::uint64_t>(kMax, 1));
+  EXPECT_FALSE(CheckedMul<std::uint64_t>(kMax / 2 + 1, 2));
+  EXPECT_FALSE(CheckedAlignUp<std::uint64_t>(kMax, 32));
+  EXPECT_EQ(CheckedAlignUp<std::uint64_t>(33, 32), 64U);
+}
+
+TEST(HashTest, Sha256OfTheStandardsExample) {  // FIPS 180-2, appendix B.1
+  EXPECT_EQ(base::Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(EmbeddedTest, RegistriesAreThereAndOthersAreNot) {
+  EXPECT_TRUE(base::Embedded("formats/rows.json"));
+  EXPECT_EQ(base::Embedded("nothing.json").error().code, Code::kInternal);
+}
+
+TEST(PathsTest, AtomicWriteLeavesNothingHalfWritten) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "boltbeam_paths";
+  ASSERT_TRUE(base::WriteFileAtomically(folder / "file", "text"));
+  EXPECT_EQ(base::ReadWholeFile(folder / "file").value(), "text");
+  EXPECT_EQ(base::WriteFileAtomically("/proc/none/file", "text").error().code, Code::kFileWrite);
+  EXPECT_EQ(base::ReadWholeFile(folder / "absent").error().code, Code::kFileNotFound);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+}  // namespace
+}  // namespace boltbeam

@@ -1,0 +1,21 @@
+// The registries under data/, compiled into the library.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace boltbeam::base {
+
+struct EmbeddedFile {
+  std::string_view path;  // below data/, such as "formats/rows.json"
+  std::string_view text;
+};
+
+std::span<const EmbeddedFile> EmbeddedFiles();
+
+/// The text of one registry; kInternal when the build did not embed it.
+Result<std::string_view> Embedded(std::string_view path);
+
+}  // namespace boltbeam::base

@@ -1,0 +1,78 @@
+#include "base/paths.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace boltbeam::base {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path XdgFolder(const char* variable, const char* fallback) {
+  const char* value = std::getenv(variable);
+  if (value != nullptr && *value != '\0') return fs::path(value) / "boltbeam";
+  const char* home = std::getenv("HOME");
+  return fs::path(home != nullptr && *home != '\0' ? home : "/tmp") / fallback / "boltbeam";
+}
+
+Result<void> WriteAll(int fd, const fs::path& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      return Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a folder with free space");
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Paths ResolvePaths(const std::string& home) {
+  if (!home.empty()) return {fs::path(home) / "data", fs::path(home) / "cache", fs::path(home) / "config"};
+  return {XdgFolder("XDG_DATA_HOME", ".local/share"), XdgFolder("XDG_CACHE_HOME", ".cache"),
+          XdgFolder("XDG_CONFIG_HOME", ".config")};
+}
+
+Result<void> WriteFileAtomically(const fs::path& path, std::string_view bytes) {
+  std::error_code ignored;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), ignored);
+  const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  const int fd = ::open(temporary.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    return Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a folder that can be written to");
+  }
+  Result<void> result = WriteAll(fd, path, bytes);
+  if (result && ::fsync(fd) != 0) {
+    result = Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a folder with free space");
+  }
+  ::close(fd);
+  if (result && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    result = Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a folder that can be written to");
+  }
+  if (!result) ::unlink(temporary.c_str());
+  return result;
+}
+
+Result<std::string> ReadWholeFile(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    return Fail(Code::kFileNotFound, path.string(), "this is a folder", "a file");
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return Fail(Code::kFileNotFound, path.string(), std::strerror(errno), "a file that can be read");
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (stream.bad()) return Fail(Code::kFileRead, path.string(), "reading failed");
+  return std::move(text).str();
+}
+
+}  // namespace boltbeam::base

@@ -1,0 +1,27 @@
+// Where boltbeam keeps its files: XDG folders, all three moved by --home.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace boltbeam::base {
+
+struct Paths {
+  std::filesystem::path data;    // measured chips, ledger, samples
+  std::filesystem::path cache;   // compiled kernels, synthetic models
+  std::filesystem::path config;  // the user's own rows and settings
+};
+
+/// home empty: $XDG_*_HOME/boltbeam, or the usual folders below $HOME.
+Paths ResolvePaths(const std::string& home);
+
+/// Writes a whole file or nothing: a temporary file beside it, fsync, rename.
+Result<void> WriteFileAtomically(const std::filesystem::path& path, std::string_view bytes);
+
+/// The whole file; kFileNotFound or kFileRead.
+Result<std::string> ReadWholeFile(const std::filesystem::path& path);
+
+}  // namespace boltbeam::base

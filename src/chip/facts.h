@@ -1,0 +1,61 @@
+// Facts about a chip, each with where it comes from. Only data: measuring is measure/'s business.
+//
+// The measured column is used, the published one is only shown. A fact that is not known stays unknown, and what needs
+// it says so.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace boltbeam::chip {
+
+enum class Provenance : std::uint8_t { kMeasured, kVendor, kDerived, kDetected, kUnknown };
+
+/// Names are fixed: read_bandwidth_gb_s, read_bandwidth_gb_s.threads_N, cache_bandwidth_gb_s, fma_f32_flop_s,
+/// dot_i8_flop_s, barrier_ns, dispatch_ns, published_bandwidth_gb_s, peak_flop_s, cores, threads, l1d_bytes, l2_bytes,
+/// l3_bytes, line_bytes, vector_bits, vector_registers, memory_bytes, numa_nodes, huge_page_bytes, feature.<name> ...
+struct Fact {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  Provenance provenance = Provenance::kUnknown;
+  std::string method;
+  std::string date;
+  double spread = 0;  // relative, of the measurement
+};
+
+struct Chip {
+  std::string id;       // "rtx-5090"
+  std::string name;     // "RTX 5090"
+  std::string backend;  // "cpu", "cuda", ...
+  std::vector<Fact> facts;
+  std::vector<std::string>
+      features;  // instruction sets of a CPU, as in /proc/cpuinfo: avx2, fma, f16c, avx512_vnni, ...
+
+  const Fact* Find(std::string_view name) const;
+  std::optional<double> Get(std::string_view name) const;
+  bool Has(std::string_view feature) const;
+};
+
+/// The registry: data/chips/*.json, the user's rows in config_folder/chips/*.json, and --chip FILE.
+Result<std::vector<Chip>> LoadRegistry(const std::string& config_folder);
+Result<Chip> FindChip(const std::string& id_or_file, const std::string& config_folder);
+
+/// This machine: topology, caches, instruction sets, memory, cgroup limits. Detected facts only; measured ones are read
+/// from data_folder/chips when `chip measure` has written them.
+Result<Chip> DetectThisMachine();
+Result<Chip> ThisMachine(const std::string& data_folder);
+
+/// CPUs that this process may run on, one per physical core first: the order in which threads are pinned.
+std::vector<int> UsableCpus();
+/// CPUs' worth of quota from cgroup v1 or v2; the number of usable CPUs when there is none.
+double CpuQuota();
+/// Bytes that may still be allocated: the least of MemAvailable and the cgroup's limit less its use.
+std::uint64_t AvailableMemoryBytes();
+
+}  // namespace boltbeam::chip

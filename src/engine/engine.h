@@ -1,0 +1,99 @@
+// A loaded model that computes tokens with generated kernels.
+//
+// An Engine holds the weights, rearranged for this chip, the compiled kernels and the pinned threads. A Session holds
+// the state of one sequence. Errors come back as values; nothing here prints.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "chip/facts.h"
+#include "model/model.h"
+
+namespace boltbeam::engine {
+
+enum class KvFormat : std::uint8_t { kF16, kF32 };
+
+struct Options {
+  std::uint32_t threads = 0;  // 0: one per usable physical core
+  std::uint64_t context = 0;  // positions of the KV cache; 0: min(4096, the model's)
+  KvFormat kv = KvFormat::kF16;
+  std::uint32_t prompt_batch = 64;  // tokens per pass over the weights while reading a prompt (at least 8)
+  std::string cache_folder;         // compiled kernels
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // bytes of weights loaded
+  std::function<bool()> cancelled;                                        // polled while loading
+  // For the audit's own tests only: part's kernel repeats this share of its work (0.2 = 20 % slower), inside its
+  // generated code. Not reachable from the command line.
+  std::string slow_part;
+  double slow_share = 0;
+};
+
+struct MemoryUse {
+  std::uint64_t weights_bytes = 0;  // rearranged copy
+  std::uint64_t kv_bytes = 0;
+  std::uint64_t workspace_bytes = 0;
+  std::uint64_t huge_page_bytes = 0;  // of the weights, backed by huge pages
+};
+
+/// One step of the token's plan as the account sees it: which part, which kernel.
+struct StepInfo {
+  std::string role;    // attn_qo, ffn_down, norm, rope, attention, gate, lm_head, embed, argmax
+  std::string format;  // of the weights; "f32" for a step without
+  std::int32_t layer = -1;
+  std::string kernel;              // Program::name
+  std::string kernel_id;           // Identity
+  std::string provenance;          // compiler_generated, ...
+  std::uint32_t phase = 0;         // steps of a phase run without a barrier between them
+  std::uint64_t stored_bytes = 0;  // bytes that the kernel reads in its rearranged form
+};
+
+/// Time stamps of one token, in ticks of the steady counter (measure::Clock gives nanoseconds). [thread][step] and
+/// [thread][phase].
+struct Trace {
+  std::vector<std::vector<std::uint64_t>> step_begin, step_end;
+  std::vector<std::vector<std::uint64_t>> barrier_begin, barrier_end;  // wait at the end of each phase
+  std::uint64_t token_begin = 0, token_end = 0;                        // on the calling thread
+};
+
+class Session;
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> Load(const model::Model& model, const chip::Chip& machine,
+                                              const Options& options);
+  virtual ~Engine() = default;
+
+  virtual const model::Model& model() const = 0;
+  virtual const Options& options() const = 0;  // with every default filled in
+  virtual MemoryUse memory() const = 0;
+  virtual std::span<const StepInfo> steps() const = 0;  // of the decode plan, in order
+  virtual std::uint32_t phases() const = 0;
+  virtual std::string plan_id() const = 0;  // SHA-256 over kernels, order and threads
+  /// Only one session of an engine computes at a time. kOutOfMemory when its KV cache does not fit.
+  virtual Result<std::unique_ptr<Session>> NewSession() = 0;
+};
+
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual std::uint64_t depth() const = 0;  // positions in the KV cache
+
+  /// Appends tokens in batches of at most prompt_batch per pass. The logits of the last token are in logits() then;
+  /// with `each` it is called with (index, logits) for every token (perplexity).
+  virtual Result<void> Prompt(std::span<const std::int32_t> tokens,
+                              const std::function<void(std::size_t, std::span<const float>)>& each = {}) = 0;
+  /// Appends one token through the decode plan. `trace` non-null: with time stamps.
+  virtual Result<void> Decode(std::int32_t token, Trace* trace = nullptr) = 0;
+  virtual std::span<const float> logits() const = 0;  // [vocab], of the last token computed
+  virtual std::int32_t argmax() const = 0;            // computed by the plan's own kernel; lowest index wins a tie
+
+  /// Forgets all positions from `depth` on (bench restores a context so; greedy tests restart so).
+  virtual Result<void> Truncate(std::uint64_t depth) = 0;
+};
+
+}  // namespace boltbeam::engine

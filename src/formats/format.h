@@ -1,0 +1,86 @@
+// Weight formats as data: block sizes of every GGUF tensor type, and for those that can be described so, the bit layout
+// that the reference dequantizer interprets and the kernel generator derives its unpacking from.
+//
+// weight = d * scale * (codebook[code] or code) + m_sign * m * minimum. A float format has no fields: `encoding` says
+// it. Sources: data/formats/*.json name theirs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace boltbeam::formats {
+
+/// Element i of a field: for every piece, address = base_bit + sum over digits, least significant first, of
+/// (i mod radix) * stride, i /= radix; value |= bits[address, width] << shift.
+struct Piece {
+  std::uint32_t width = 0;
+  std::uint32_t shift = 0;
+  std::uint32_t base_bit = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> digits;  // (radix, stride in bits)
+
+  [[nodiscard]] std::uint32_t BitAddress(std::uint32_t index) const;
+};
+
+struct Field {
+  std::uint32_t bits = 0;
+  bool is_signed = false;
+  std::int32_t bias = 0;
+  std::vector<Piece> pieces;
+};
+
+enum class Encoding : std::uint8_t { kF32, kF16, kBf16, kE8m0Half };
+
+struct ScaleWord {
+  std::uint32_t base_bit = 0;
+  Encoding encoding = Encoding::kF16;
+  std::int32_t sign = 1;  // of m only
+};
+
+/// The layout of one block. Float formats have only `encoding`.
+struct Layout {
+  std::uint32_t elements_per_scale = 0;
+  std::optional<Encoding> encoding;  // a plain float per element
+  Field codes;
+  std::optional<Field> scales;
+  std::optional<Field> minimums;
+  ScaleWord d;
+  std::optional<ScaleWord> m;
+  std::vector<std::int32_t> codebook;
+};
+
+/// One GGUF tensor type.
+struct Format {
+  std::string name;              // "Q4_K"
+  std::uint32_t type = 0;        // ggml's number
+  std::uint32_t elements = 0;    // per block
+  std::uint32_t bytes = 0;       // per block
+  std::optional<Layout> layout;  // absent: sized and bounded, but not dequantised or run
+
+  [[nodiscard]] double BitsPerWeight() const { return 8.0 * bytes / elements; }
+};
+
+std::span<const Format> AllFormats();
+const Format* FindType(std::uint32_t ggml_type);  // nullptr: unknown
+const Format* FindFormat(std::string_view name);  // nullptr: unknown
+bool IsRemovedType(std::uint32_t ggml_type);      // numbers that ggml has retired
+
+/// The reference dequantizer, in double precision, by interpreting the layout. blocks holds whole blocks of the format;
+/// out has elements for each. Slow on purpose: it is what every kernel is checked against.
+Result<void> Dequantize(const Format& format, std::span<const std::byte> blocks, std::span<double> out);
+
+/// Quantises whole blocks; kUnsupportedFormat when there is no quantizer for this format.
+Result<void> Quantize(const Format& format, std::span<const float> values, std::span<std::byte> blocks);
+bool CanQuantize(const Format& format);
+
+float HalfToFloat(std::uint16_t half);
+std::uint16_t FloatToHalf(float value);  // round to nearest even
+
+}  // namespace boltbeam::formats

@@ -1,0 +1,50 @@
+// The operations of one forward pass of M tokens at context depth d: the one description that the floor, the engine,
+// the account and the comparison walk.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/model.h"
+
+namespace boltbeam::model {
+
+enum class OpKind : std::uint8_t {
+  kEmbed,      // gather M rows of the embedding
+  kNorm,       // RMSNorm, and the quantisation of its result for the products that follow
+  kMatmul,     // a weight table times M activation columns; `adds_residual` when the result is added to the stream
+  kRope,       // qk-norm, RoPE of q and k, append to the KV cache
+  kAttention,  // scores, softmax, weighted sum over the KV cache
+  kGate,       // activation(gate) * up
+  kArgmax,
+};
+
+/// One operation. Bytes are what one pass must move at least, per source.
+struct Operation {
+  OpKind kind = OpKind::kMatmul;
+  std::string role;  // the account's part: attn_qo, attn_kv, ffn_gate_up, ffn_down, lm_head, norm, rope, ...
+  std::int32_t layer = -1;
+  const Tensor* weights = nullptr;                // kMatmul and kEmbed: the table. kNorm: the norm's vector
+  std::uint64_t rows = 0, cols = 0, columns = 1;  // kMatmul: [rows x cols] times `columns` vectors
+  bool adds_residual = false;
+  std::uint64_t weight_bytes = 0;      // read of the table
+  std::uint64_t activation_bytes = 0;  // 16-bit activations in and out
+  std::uint64_t kv_bytes = 0;          // KV cache read and appended
+  std::uint64_t flops = 0;             // 2 per multiply-add
+};
+
+struct GraphOptions {
+  std::uint64_t tokens = 1;  // M: positions computed together
+  std::uint64_t depth = 0;   // positions already in the KV cache
+  std::uint32_t kv_element_bytes = 2;
+  bool head_once = true;  // a prompt needs logits of its last token only
+};
+
+std::vector<Operation> BuildTokenGraph(const Model& model, const GraphOptions& options);
+
+/// The part that a weight role belongs to: kAttnQ and kAttnOutput are attn_qo, kAttnK and kAttnV attn_kv, ...
+std::string_view PartOfRole(Role role);
+
+}  // namespace boltbeam::model

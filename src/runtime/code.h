@@ -1,0 +1,55 @@
+// Machine code in this process: loads the objects that codegen makes, and keeps them on disk between runs.
+//
+// With a warm cache nothing is compiled and LLVM is never loaded. The loader is our own, of some hundred lines: an
+// object has one function, its constants and relocations between the two.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "codegen/codegen.h"
+#include "kernel/program.h"
+
+namespace boltbeam::runtime {
+
+using KernelFunction = void (*)(void* const* buffers, std::int64_t begin, std::int64_t end);
+
+/// One object, mapped read and execute.
+class Code {
+ public:
+  static Result<Code> Load(const std::string& object);
+  Code(Code&&) noexcept;
+  Code& operator=(Code&&) noexcept;
+  ~Code();
+  [[nodiscard]] KernelFunction function() const { return function_; }
+
+ private:
+  Code() = default;
+  void* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+  KernelFunction function_ = nullptr;
+};
+
+/// Program -> function, compiled once. The disk key holds the program's identity, triple, features and compiler; a
+/// damaged or foreign file is compiled again. Compiling may go on in parallel: Prepare takes many programs at once.
+class KernelCache {
+ public:
+  KernelCache(codegen::Target target, std::string folder);  // folder empty: no disk
+  Result<KernelFunction> Get(const kernel::Program& program);
+  Result<void> Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads);
+
+  [[nodiscard]] std::uint64_t compiled() const { return compiled_; }
+  [[nodiscard]] const codegen::Target& target() const { return target_; }
+
+ private:
+  codegen::Target target_;
+  std::string folder_;
+  std::map<std::string, Code> codes_;  // by identity
+  std::uint64_t compiled_ = 0;
+};
+
+}  // namespace boltbeam::runtime
