@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/paths.h"
+#include "base/ticks.h"
 
 namespace boltbeam {
 namespace {
@@ -50,6 +51,15 @@ TEST(PathsTest, AtomicWriteLeavesNothingHalfWritten) {
   EXPECT_EQ(base::WriteFileAtomically("/proc/none/file", "text").error().code, Code::kFileWrite);
   EXPECT_EQ(base::ReadWholeFile(folder / "absent").error().code, Code::kFileNotFound);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST(TicksTest, CounterNeverGoesBack) {
+  std::uint64_t last = base::Ticks();
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t now = base::Ticks();
+    ASSERT_GE(now, last);
+    last = now;
+  }
 }
 
 }  // namespace
