@@ -37,12 +37,6 @@ std::string MemoryText(Memory memory, const Type& type) {
   return type.lanes == 1 ? std::string(name) : fmt::format("{}x{}", name, type.lanes);
 }
 
-std::string Values(const std::vector<ValueId>& values, std::size_t from = 0) {
-  std::string text;
-  for (std::size_t i = from; i < values.size(); ++i) text += fmt::format("{}%{}", i == from ? "" : ", ", values[i]);
-  return text;
-}
-
 /// A float as the shortest decimal that reads back as the same value; integers are decimal while small, else masks.
 std::string ConstantText(const Type& type, std::uint64_t imm) {
   if (type.scalar == Scalar::kI64) return fmt::format("{}", static_cast<std::int64_t>(imm));
@@ -50,7 +44,9 @@ std::string ConstantText(const Type& type, std::uint64_t imm) {
   const auto word = static_cast<std::uint32_t>(imm);
   if (type.scalar == Scalar::kF32) {
     const float value = std::bit_cast<float>(word);
-    return std::isnan(value) ? fmt::format("nan {:#010x}", word) : fmt::format("{}", value);
+    if (std::isnan(value)) return fmt::format("nan:{:#010x}", word);
+    std::string text = fmt::format("{}", value);
+    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
   }
   const auto value = static_cast<std::int32_t>(word);
   return value > -65536 && value < 65536 ? fmt::format("{}", value) : fmt::format("{:#010x}", word);
@@ -58,7 +54,7 @@ std::string ConstantText(const Type& type, std::uint64_t imm) {
 
 class Printer {
  public:
-  explicit Printer(const Program& program) : program_(program) {}
+  explicit Printer(const Program& program) : program_(program), names_(program.types.size()) { Name(program.body); }
 
   std::string Whole() {
     text_ = fmt::format("kernel {}\n  {}\n  provenance {}\n", program_.name, program_.description,
@@ -95,6 +91,38 @@ class Printer {
   }
 
  private:
+  /// Numbers the values in the order in which the text defines them, however the builder came to number them.
+  void Name(const Region& region) {
+    for (const ValueId value : region.arguments) Number(value);
+    for (const Instruction& instruction : region.code) {
+      if (IsInlined(instruction)) {
+        names_[instruction.results[0]] = ConstantText(instruction.type, instruction.imm);
+        continue;
+      }
+      for (const ValueId value : instruction.results) Number(value);
+      for (const Region& inner : instruction.body) Name(inner);
+    }
+  }
+
+  void Number(ValueId value) {
+    if (value < names_.size() && names_[value].empty()) names_[value] = fmt::format("%{}", numbered_++);
+  }
+
+  /// A constant is shown where it is used; its own line would tell nothing more.
+  bool IsInlined(const Instruction& instruction) const {
+    return instruction.op == Op::kConstant && instruction.results.size() == 1 && instruction.results[0] < names_.size();
+  }
+
+  std::string ValueText(ValueId value) const {
+    return value < names_.size() && !names_[value].empty() ? names_[value] : "%undefined";
+  }
+
+  std::string Values(const std::vector<ValueId>& values, std::size_t from = 0) const {
+    std::string text;
+    for (std::size_t i = from; i < values.size(); ++i) text += (i == from ? "" : ", ") + ValueText(values[i]);
+    return text;
+  }
+
   std::string TypeOfValue(ValueId value) const {
     return value < program_.types.size() ? TypeText(program_.types[value]) : "undefined";
   }
@@ -104,10 +132,10 @@ class Printer {
     const bool strided = instruction.op == Op::kLoadStrided || instruction.op == Op::kStoreStrided;
     std::string text = instruction.buffer < program_.buffers.size() ? program_.buffers[instruction.buffer].name
                                                                     : fmt::format("buffer#{}", instruction.buffer);
-    text += instruction.operands.empty() ? "[nothing" : fmt::format("[%{}", instruction.operands[0]);
+    text += instruction.operands.empty() ? "[nothing" : "[" + ValueText(instruction.operands[0]);
     if (instruction.offset > 0) text += fmt::format(" + {}", instruction.offset);
     if (instruction.offset < 0) text += fmt::format(" - {}", 0 - static_cast<std::uint64_t>(instruction.offset));
-    if (strided && instruction.operands.size() > 1) text += fmt::format(" + lane * %{}", instruction.operands[1]);
+    if (strided && instruction.operands.size() > 1) text += " + lane * " + ValueText(instruction.operands[1]);
     return text + "]";
   }
 
@@ -126,13 +154,13 @@ class Printer {
     const std::vector<ValueId> none;
     const std::vector<ValueId>& arguments = instruction.body.empty() ? none : instruction.body[0].arguments;
     const auto operand = [&](std::size_t i) {
-      return i < instruction.operands.size() ? fmt::format("%{}", instruction.operands[i]) : std::string("nothing");
+      return i < instruction.operands.size() ? ValueText(instruction.operands[i]) : "nothing";
     };
-    text += fmt::format("loop {} from {} to {} step {}", arguments.empty() ? "" : fmt::format("%{}", arguments[0]),
-                        operand(0), operand(1), operand(2));
+    text += fmt::format("loop {} from {} to {} step {}", arguments.empty() ? "" : ValueText(arguments[0]), operand(0),
+                        operand(1), operand(2));
     for (std::size_t i = 1; i < arguments.size(); ++i) {
-      text += fmt::format("{} %{} {} = {}", i == 1 ? " carrying" : ",", arguments[i], TypeOfValue(arguments[i]),
-                          operand(i + 2));
+      text += fmt::format("{} {} {} = {}", i == 1 ? " carrying" : ",", ValueText(arguments[i]),
+                          TypeOfValue(arguments[i]), operand(i + 2));
     }
     return text;
   }
@@ -151,6 +179,7 @@ class Printer {
   void Body(const Region& region, int depth) {
     const std::string indent(static_cast<std::size_t>(depth) * 2, ' ');
     for (const Instruction& instruction : region.code) {
+      if (IsInlined(instruction)) continue;
       text_ += indent + Line(instruction);
       if (instruction.body.empty()) {
         text_ += '\n';
@@ -164,6 +193,8 @@ class Printer {
   }
 
   const Program& program_;
+  std::vector<std::string> names_;  // by value: its number or, of a constant, what it is; empty: not defined
+  std::uint32_t numbered_ = 0;
   std::string text_;
 };
 

@@ -69,7 +69,7 @@ class Verifier {
     BOLTBEAM_TRY(Code(program_.body));
     for (std::size_t value = 0; value < states_.size(); ++value)
       if (states_[value] == State::kUndefined)
-        return Illegal(fmt::format("%{} is never defined", value), "every numbered value defined once");
+        return Illegal(fmt::format("value {} has a type but is never defined", value), "a definition");
     return {};
   }
 
@@ -90,17 +90,18 @@ class Verifier {
     for (std::size_t value = 0; value < program_.types.size(); ++value) {
       const Type& type = program_.types[value];
       if (type.lanes == 0 || (type.scalar == Scalar::kI64 && type.lanes != 1))
-        return Illegal(fmt::format("%{} has {} lanes", value, type.lanes), "1 or more; i64 has exactly 1");
+        return Illegal(fmt::format("value {} has {} lanes", value, type.lanes), "1 or more; i64 has exactly 1");
     }
     return {};
   }
 
   Result<void> Define(ValueId value, const Type& type) {
-    if (value >= states_.size()) return Illegal(fmt::format("%{} has no type", value), "a type for every value");
+    if (value >= states_.size())
+      return Illegal(fmt::format("it defines value {}, which has no type", value), "a type for every value");
     if (states_[value] != State::kUndefined)
-      return Illegal(fmt::format("%{} is defined twice", value), "a single definition");
+      return Illegal(fmt::format("it defines value {} for the second time", value), "a single definition");
     if (program_.types[value] != type)
-      return Illegal(fmt::format("%{} has another type than it is given", value), "equal types");
+      return Illegal(fmt::format("value {} is listed with another type", value), "equal types");
     states_[value] = State::kInScope;
     defined_.push_back(value);
     return {};
@@ -109,8 +110,9 @@ class Verifier {
   Result<void> Use(ValueId value) const {
     if (value < states_.size() && states_[value] == State::kInScope) return {};
     const bool out = value < states_.size() && states_[value] == State::kOutOfScope;
-    return Illegal(fmt::format("%{} is {}", value, out ? "used outside of the loop that defines it" : "not defined"),
-                   "a value that is defined before and in scope");
+    return Illegal(
+        fmt::format("value {} is {}", value, out ? "used outside of the body that defines it" : "not defined"),
+        "a value that is defined before and in scope");
   }
 
   Result<void> Code(const Region& region) {
@@ -133,7 +135,7 @@ class Verifier {
     for (std::size_t i = 0; i < region.yields.size(); ++i) {
       BOLTBEAM_TRY(Use(region.yields[i]));
       if (program_.TypeOf(region.yields[i]) != program_.TypeOf(region.arguments[i + 1]))
-        return Illegal(fmt::format("next %{} has another type than %{}", region.yields[i], region.arguments[i + 1]),
+        return Illegal(fmt::format("next value {} has another type than what is carried", i),
                        "the type of the carried value");
     }
     for (std::size_t i = outer; i < defined_.size(); ++i) states_[defined_[i]] = State::kOutOfScope;
@@ -260,7 +262,7 @@ class Verifier {
       return Illegal(fmt::format("{} operands", instruction.operands.size()), fmt::format("{}", expected.size()));
     for (std::size_t i = 0; i < expected.size(); ++i)
       if (program_.TypeOf(instruction.operands[i]) != expected[i])
-        return Illegal(fmt::format("%{} has the wrong type for operand {}", instruction.operands[i], i),
+        return Illegal(fmt::format("operand {} has the wrong type", i),
                        "the type that the operation and its result ask for");
     const bool has_result = !instruction.results.empty();
     if (has_result && (ResultScalars(instruction.op) & ScalarBit(instruction.type)) == 0)
