@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cstdio>
 
+#include "arguments.h"
+#include "base/version.h"
 #include "command.h"
 #include "commands.h"
 
@@ -7,13 +10,15 @@ int main(int argc, char** argv) {
   using namespace boltbeam::app;
   Globals globals;
   CLI::App app("boltbeam audits what a token of an LLM costs the chip that computes it.", "boltbeam");
-  app.set_version_flag("--version", "boltbeam 0.1.0");
+  app.set_version_flag("--version", std::string("boltbeam ") + boltbeam::base::kVersion);
   app.add_option("--home", globals.home, "Keep data, cache and settings below DIR instead of the XDG folders");
   app.require_subcommand(1);
   app.fallthrough();
   for (const AddCommand add : kCommands) add(app, globals);
+  std::vector<std::string> arguments = NormaliseArguments(argc, argv);
+  std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::CallForAllHelp& help) {

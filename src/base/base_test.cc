@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/ticks.h"
+#include "base/version.h"
 
 namespace boltbeam {
 namespace {
@@ -51,6 +52,11 @@ TEST(PathsTest, AtomicWriteLeavesNothingHalfWritten) {
   EXPECT_EQ(base::WriteFileAtomically("/proc/none/file", "text").error().code, Code::kFileWrite);
   EXPECT_EQ(base::ReadWholeFile(folder / "absent").error().code, Code::kFileNotFound);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST(VersionTest, IsTheProjects) {
+  const std::string build = base::ReadWholeFile(BOLTBEAM_SOURCE_DIR "/CMakeLists.txt").value();
+  EXPECT_NE(build.find(std::string("project(boltbeam VERSION ") + base::kVersion + " "), std::string::npos);
 }
 
 TEST(TicksTest, CounterNeverGoesBack) {

@@ -1,0 +1,13 @@
+// Spellings of flags that CLI11 does not know by itself but users of llama.cpp write.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace boltbeam::app {
+
+/// argv without the program's name: a long name after one dash gets its second one ("-ctk" is "--ctk"), and an
+/// underscore in a flag's name is a dash ("--n_prompt" is "--n-prompt").
+std::vector<std::string> NormaliseArguments(int argc, const char* const* argv);
+
+}  // namespace boltbeam::app

@@ -1,0 +1,98 @@
+#include "measure/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string_view>
+
+#include "base/paths.h"
+#include "measure/clock.h"
+
+namespace boltbeam::measure {
+namespace {
+
+// A machine in a folder.
+class FakeMachine {
+ public:
+  explicit FakeMachine(const std::string& name)
+      : root_(std::filesystem::path(testing::TempDir()) / ("machine_" + name)) {
+    std::filesystem::remove_all(root_);
+  }
+  ~FakeMachine() { std::filesystem::remove_all(root_); }
+  void Put(const std::string& path, std::string_view text) const {
+    ASSERT_TRUE(base::WriteFileAtomically(root_ / path, text));
+  }
+  [[nodiscard]] std::string root() const { return root_.string(); }
+
+ private:
+  std::filesystem::path root_;
+};
+
+TEST(EnvironmentTest, QuotaAndThrottlingOfCgroupVersion2) {
+  const FakeMachine machine("v2");
+  machine.Put("proc/self/cgroup", "0::/box\n");
+  machine.Put("sys/fs/cgroup/box/cpu.max", "150000 100000\n");
+  machine.Put("sys/fs/cgroup/box/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 3\nthrottled_usec 4500\n");
+  machine.Put("proc/stat", "cpu  1 2 3 4 5 6 7 88 0 0\n");
+  machine.Put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU\n");
+  EXPECT_DOUBLE_EQ(ReadEnvironment(machine.root()).quota_cpus, 1.5);
+  EXPECT_EQ(ReadEnvironment(machine.root()).cpu_model, "Some CPU");
+  const Counters counters = ReadCounters(machine.root());
+  EXPECT_EQ(counters.throttled_periods, 3U);
+  EXPECT_EQ(counters.throttled_us, 4500U);
+  EXPECT_EQ(counters.steal_ticks, 88U);
+}
+
+TEST(EnvironmentTest, QuotaAndThrottlingOfCgroupVersion1) {
+  const FakeMachine machine("v1");
+  machine.Put("proc/self/cgroup", "4:memory:/a\n1:cpu,cpuacct:/gone\n0::/\n");
+  machine.Put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+  machine.Put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  machine.Put("sys/fs/cgroup/cpu/cpu.stat", "nr_periods 9\nnr_throttled 2\nthrottled_time 7000000\n");
+  EXPECT_DOUBLE_EQ(ReadEnvironment(machine.root()).quota_cpus, 2);
+  EXPECT_EQ(ReadCounters(machine.root()).throttled_us, 7000U);
+}
+
+TEST(EnvironmentTest, NoQuotaIsZero) {
+  const FakeMachine machine("none");
+  machine.Put("proc/self/cgroup", "0::/\n");
+  machine.Put("sys/fs/cgroup/cpu.max", "max 100000\n");
+  EXPECT_EQ(ReadEnvironment(machine.root()).quota_cpus, 0);
+}
+
+TEST(EnvironmentTest, CausesAreNamedAndQuietIsSilent) {
+  const Counters before;
+  EXPECT_TRUE(SpoilingCauses(before, before, 1e9).empty());
+  Counters after;
+  after.throttled_us = 12'000;
+  ASSERT_EQ(SpoilingCauses(before, after, 1e9).size(), 1U);
+  EXPECT_EQ(SpoilingCauses(before, after, 1e9)[0], "stopped by the CPU quota for 12.0 ms");
+  after.steal_ticks = 50;
+  after.involuntary_switches = 1000;
+  after.major_faults = 1;
+  EXPECT_EQ(SpoilingCauses(before, after, 1e9).size(), 4U);
+  after = {};
+  after.steal_ticks = 1;           // one tick can be chance
+  after.involuntary_switches = 5;  // as many happen on a quiet machine
+  EXPECT_TRUE(SpoilingCauses(before, after, 1e9).empty());
+}
+
+TEST(ClockTest, TicksMeasureTheSystemsTime) {
+  const auto clock = GetClock();
+  ASSERT_TRUE(clock) << clock.error().Message();
+  const std::uint64_t ns_before = base::MonotonicNs(), before = base::Ticks();
+  while (base::MonotonicNs() < ns_before + 5'000'000) {
+  }
+  const double ns = clock->ToNs(base::Ticks() - before);
+  EXPECT_NEAR(ns, static_cast<double>(base::MonotonicNs() - ns_before), 1e6);
+  EXPECT_GT(clock->resolution_ns, 0);
+}
+
+TEST(ClockTest, AClockThatStandsStillIsRefused) {
+  EXPECT_EQ(NsPerTick(5, 0, 5, 100).error().code, Code::kClockUnsteady);
+  EXPECT_EQ(NsPerTick(5, 0, 6, 1'000'000).error().code, Code::kClockUnsteady);
+  EXPECT_DOUBLE_EQ(NsPerTick(0, 0, 200, 100).value(), 0.5);
+}
+
+}  // namespace
+}  // namespace boltbeam::measure

@@ -1,0 +1,45 @@
+// The results of `bench` in llama-bench's output formats: the same fields under the same names in the same order.
+//
+// Fields that describe settings this engine does not have hold the value that llama-bench prints for a run on a CPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/bench.h"
+
+namespace boltbeam::report {
+
+/// What a row says about the model and the machine.
+struct BenchSubject {
+  std::string cpu_info;
+  std::string model_filename;
+  std::string model_type;  // "qwen3 0.6B Q4_K - Medium"
+  std::uint64_t model_bytes = 0;
+  std::uint64_t model_parameters = 0;
+  std::uint32_t batch = 0;  // tokens per pass over the weights
+  std::uint32_t threads = 0;
+  std::string cache_type = "f16";
+};
+
+/// Type, size and parameters as llama-bench states them.
+Result<BenchSubject> DescribeModel(const model::Model& model);
+
+/// Writes a stream of rows; what Begin, Row and End return, joined, is a valid document after any number of rows.
+class BenchFormat {
+ public:
+  /// name: md, csv, json or jsonl.
+  explicit BenchFormat(std::string name, bool show_cache_type = false);
+  std::string Begin();
+  std::string Row(const BenchSubject& subject, const measure::BenchSamples& samples);
+  std::string End();
+
+ private:
+  std::string name_;
+  bool show_cache_type_;
+  std::uint64_t rows_ = 0;
+};
+
+}  // namespace boltbeam::report
