@@ -1,0 +1,96 @@
+#include "measure/probe_programs.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "kernel/builder.h"
+
+namespace boltbeam::measure {
+namespace {
+
+using kernel::Builder;
+using kernel::Value;
+
+constexpr std::int64_t kLineBytes = 64;
+
+// acc_0 .. acc_n-1 -> one vector that depends on all of them.
+Value Combine(std::span<const Value> values) {
+  Value sum = values[0];
+  for (const Value& value : values.subspan(1)) sum = sum + value;
+  return sum;
+}
+
+}  // namespace
+
+kernel::Program StreamProgram(const StreamShape& shape) {
+  Builder b(
+      fmt::format("probe.stream.l{}.u{}.a{}.p{}", shape.lanes, shape.loads, shape.accumulators, shape.prefetch_bytes),
+      "reads a stream in address order and adds up its words");
+  const std::uint32_t data = b.AddBuffer("data");
+  const std::uint32_t out = b.AddBuffer("out", true);
+  const auto step_bytes = static_cast<std::int64_t>(shape.StepBytes());
+  const std::vector<Value> zeroes(shape.accumulators, b.I32(0, shape.lanes));
+  const std::vector<Value> sums =
+      b.Loop(b.Begin(), b.End(), b.I64(1), zeroes, [&](Value step, std::span<const Value> carried) {
+        const Value offset = step * step_bytes;
+        if (shape.prefetch_bytes != 0) {
+          for (std::int64_t line = 0; line < step_bytes; line += kLineBytes) {
+            b.Prefetch(data, offset, shape.prefetch_bytes + line);
+          }
+        }
+        std::vector<Value> next(carried.begin(), carried.end());
+        for (std::uint32_t load = 0; load < shape.loads; ++load) {
+          Value& sum = next[load % shape.accumulators];
+          sum = sum + b.Load(data, {kernel::Scalar::kI32, shape.lanes}, kernel::Memory::kWord, offset,
+                             std::int64_t{4} * shape.lanes * load, /*ordered=*/true);
+        }
+        return next;
+      });
+  b.Store(out, b.I64(0), Combine(sums));
+  return std::move(b).Finish();
+}
+
+kernel::Program FmaProgram(std::uint16_t lanes, std::uint32_t accumulators) {
+  Builder b(fmt::format("probe.fma.l{}.a{}", lanes, accumulators), "multiplies and adds in registers");
+  const std::uint32_t in = b.AddBuffer("in");
+  const std::uint32_t out = b.AddBuffer("out", true);
+  const Value factor = b.LoadF32(in, lanes, b.I64(0));
+  const Value addend = b.LoadF32(in, lanes, b.I64(0), std::int64_t{4} * lanes);
+  std::vector<Value> initial;
+  for (std::uint32_t i = 0; i < accumulators; ++i) initial.push_back(b.F32(static_cast<float>(i + 1), lanes));
+  const std::vector<Value> sums =
+      b.Loop(b.Begin(), b.End(), b.I64(1), initial, [&](Value, std::span<const Value> carried) {
+        std::vector<Value> next;
+        for (const Value& sum : carried) next.push_back(kernel::Fma(sum, factor, addend));
+        return next;
+      });
+  b.Store(out, b.I64(0), Combine(sums));
+  return std::move(b).Finish();
+}
+
+kernel::Program DotProgram(std::uint16_t lanes, std::uint32_t accumulators) {
+  Builder b(fmt::format("probe.dot.l{}.a{}", lanes, accumulators), "dot products of four bytes in registers");
+  const std::uint32_t in = b.AddBuffer("in");
+  const std::uint32_t out = b.AddBuffer("out", true);
+  const Value bytes = b.LoadI32(in, lanes, b.I64(0));
+  std::vector<Value> initial;
+  for (std::uint32_t i = 0; i < accumulators; ++i) initial.push_back(b.I32(static_cast<std::int32_t>(i + 1), lanes));
+  const std::vector<Value> sums =
+      b.Loop(b.Begin(), b.End(), b.I64(1), initial, [&](Value, std::span<const Value> carried) {
+        std::vector<Value> next;
+        for (const Value& sum : carried) next.push_back(kernel::Dot4(sum, sum, bytes));
+        return next;
+      });
+  b.Store(out, b.I64(0), Combine(sums));
+  return std::move(b).Finish();
+}
+
+kernel::Program EmptyProgram() {
+  Builder b("probe.empty", "does nothing");
+  return std::move(b).Finish();
+}
+
+}  // namespace boltbeam::measure

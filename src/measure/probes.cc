@@ -1,0 +1,193 @@
+#include "measure/probes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/checked.h"
+#include "measure/statistics.h"
+
+namespace boltbeam::measure {
+namespace {
+
+constexpr std::uint64_t kLine = 64;
+// Every shape's step divides this, and so does every thread's share.
+constexpr std::uint64_t kGrain = 4096;
+
+// Marsaglia's xorshift: no memory controller can compress its words.
+void FillIncompressible(std::byte* data, std::uint64_t bytes, std::uint64_t seed) {
+  std::uint64_t state = seed * 0x9E3779B97F4A7C15U + 1;
+  for (std::uint64_t at = 0; at + sizeof state <= bytes; at += sizeof state) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    std::memcpy(data + at, &state, sizeof state);
+  }
+}
+
+std::vector<StreamShape> ShapesFor(std::uint16_t widest) {
+  constexpr std::uint32_t kNear = 4096, kFar = 16384;
+  std::vector<StreamShape> shapes{{widest, 4, 4, 0}, {widest, 8, 4, 0},     {widest, 16, 8, 0},
+                                  {widest, 8, 2, 0}, {widest, 8, 4, kNear}, {widest, 8, 4, kFar}};
+  constexpr std::uint16_t kNarrower = 8;  // half the widest vectors are faster on some chips
+  if (widest > kNarrower) {
+    shapes.insert(shapes.end(), {{kNarrower, 8, 4, 0}, {kNarrower, 16, 8, 0}, {kNarrower, 8, 4, kNear}});
+  }
+  return shapes;
+}
+
+}  // namespace
+
+std::uint16_t VectorLanes(const chip::Chip& machine) {
+  if (machine.Has("avx512f")) return 16;
+  if (machine.Has("avx2")) return 8;
+  return 4;
+}
+
+std::uint64_t LastLevelCacheBytes(const chip::Chip& machine) {
+  for (const char* name : {"l3_bytes", "l2_bytes"}) {
+    if (const auto bytes = machine.Get(name); bytes && *bytes > 0) return static_cast<std::uint64_t>(*bytes);
+  }
+  return std::uint64_t{32} << 20;
+}
+
+Result<StreamProbe> StreamProbe::Create(runtime::KernelCache& kernels, const chip::Chip& machine,
+                                        runtime::ThreadPool& pool, std::uint64_t bytes) {
+  StreamProbe probe;
+  BOLTBEAM_ASSIGN(probe.clock_, GetClock());
+  probe.shapes_ = ShapesFor(VectorLanes(machine));
+  for (const StreamShape& shape : probe.shapes_) {
+    BOLTBEAM_ASSIGN(const runtime::KernelFunction function, kernels.Get(StreamProgram(shape)));
+    probe.functions_.push_back(function);
+  }
+  BOLTBEAM_ASSIGN(probe.buffer_, runtime::HugeBuffer::Allocate(AlignUp(bytes, kGrain * pool.size())));
+  BOLTBEAM_ASSIGN(probe.out_, runtime::HugeBuffer::Allocate(kGrain * pool.size()));
+  const auto grains = static_cast<std::int64_t>(probe.buffer_.bytes() / kGrain);
+  pool.Run([&](std::uint32_t thread) {
+    const runtime::Range share = runtime::Share(grains, thread, pool.size());
+    FillIncompressible(probe.buffer_.data() + static_cast<std::uint64_t>(share.begin) * kGrain,
+                       static_cast<std::uint64_t>(share.end - share.begin) * kGrain, thread + 1);
+  });
+  return probe;
+}
+
+double StreamProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes, std::uint32_t repeats) {
+  const std::uint64_t length = bytes == 0 ? buffer_.bytes() : std::min(AlignUp(bytes, kGrain), buffer_.bytes());
+  const auto grains = static_cast<std::int64_t>(length / kGrain);
+  const auto steps_per_grain = static_cast<std::int64_t>(kGrain / shapes_[shape].StepBytes());
+  const runtime::KernelFunction function = functions_[shape];
+  const std::uint64_t begin = base::Ticks();
+  pool.Run([&](std::uint32_t thread) {
+    const runtime::Range share = runtime::Share(grains, thread, pool.size());
+    void* const buffers[] = {buffer_.data(), out_.data() + kGrain * thread};
+    for (std::uint32_t repeat = 0; repeat < repeats; ++repeat) {
+      function(buffers, share.begin * steps_per_grain, share.end * steps_per_grain);
+    }
+  });
+  const double ns = clock_.ToNs(base::Ticks() - begin);
+  return static_cast<double>(length) * repeats / ns;
+}
+
+std::size_t StreamProbe::FastestShape(runtime::ThreadPool& pool, std::uint32_t rounds, std::uint64_t bytes,
+                                      std::uint32_t repeats) {
+  std::vector<std::vector<double>> rates(shapes_.size());
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      // Every other round backwards, so that a drift treats all alike.
+      const std::size_t shape = round % 2 == 0 ? i : shapes_.size() - 1 - i;
+      rates[shape].push_back(Pass(pool, shape, bytes, repeats));
+    }
+  }
+  std::vector<double> medians;
+  for (const std::vector<double>& samples : rates) medians.push_back(Median(samples));
+  return static_cast<std::size_t>(std::ranges::max_element(medians) - medians.begin());
+}
+
+Result<RateProbe> RateProbe::Create(runtime::KernelCache& kernels, const chip::Chip& machine, Kind kind) {
+  RateProbe probe;
+  BOLTBEAM_ASSIGN(probe.clock_, GetClock());
+  probe.kind_ = kind;
+  probe.lanes_ = VectorLanes(machine);
+  constexpr std::array<std::uint32_t, 4> kAccumulators = {8, 10, 12, 16};
+  for (const std::uint32_t accumulators : kAccumulators) {
+    BOLTBEAM_ASSIGN(const runtime::KernelFunction function,
+                    kernels.Get(kind == Kind::kFma ? FmaProgram(probe.lanes_, accumulators)
+                                                   : DotProgram(probe.lanes_, accumulators)));
+    probe.accumulators_.push_back(accumulators);
+    probe.functions_.push_back(function);
+  }
+  BOLTBEAM_ASSIGN(probe.in_, runtime::HugeBuffer::Allocate(kGrain));
+  BOLTBEAM_ASSIGN(probe.out_, runtime::HugeBuffer::Allocate(kGrain * 1024));
+  if (kind == Kind::kFma) {
+    // A factor just below one and a small addend: the sums stay normal numbers however long the loop is.
+    std::vector<float> values(probe.lanes_, 0.999F);
+    values.resize(std::size_t{2} * probe.lanes_, 0.001F);
+    std::memcpy(probe.in_.data(), values.data(), values.size() * sizeof(float));
+  } else {
+    FillIncompressible(probe.in_.data(), kLine * 2, 7);
+  }
+  return probe;
+}
+
+std::string RateProbe::Name(std::size_t shape) const {
+  return fmt::format("{} x {} bits, {} chains", kind_ == Kind::kFma ? "f32 FMA" : "int8 dot", lanes_ * 32,
+                     accumulators_[shape]);
+}
+
+double RateProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_t iterations) {
+  const runtime::KernelFunction function = functions_[shape];
+  const std::uint64_t begin = base::Ticks();
+  pool.Run([&](std::uint32_t thread) {
+    void* const buffers[] = {in_.data(), out_.data() + kGrain * (thread % 1024)};
+    function(buffers, 0, iterations);
+  });
+  const double ns = clock_.ToNs(base::Ticks() - begin);
+  const double per_lane = kind_ == Kind::kFma ? 2 : 8;
+  return per_lane * lanes_ * accumulators_[shape] * static_cast<double>(iterations) * pool.size() / ns * 1e9;
+}
+
+std::int64_t RateProbe::Calibrate(runtime::ThreadPool& pool, std::size_t shape, double ns) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  std::int64_t iterations = 1000;
+  while (iterations < kMost) {
+    const std::uint64_t begin = base::Ticks();
+    Pass(pool, shape, iterations);
+    if (clock_.ToNs(base::Ticks() - begin) >= ns) break;
+    iterations *= 2;
+  }
+  return iterations;
+}
+
+Result<std::vector<double>> DispatchSamples(runtime::KernelCache& kernels, runtime::ThreadPool& pool,
+                                            std::uint32_t count) {
+  BOLTBEAM_ASSIGN(const Clock clock, GetClock());
+  BOLTBEAM_ASSIGN(const runtime::KernelFunction function, kernels.Get(EmptyProgram()));
+  std::vector<double> samples;
+  samples.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t begin = base::Ticks();
+    pool.Run([&](std::uint32_t) { function(nullptr, 0, 0); });
+    samples.push_back(clock.ToNs(base::Ticks() - begin));
+  }
+  return samples;
+}
+
+Result<std::vector<double>> BarrierSamples(runtime::ThreadPool& pool, std::uint32_t count) {
+  BOLTBEAM_ASSIGN(const Clock clock, GetClock());
+  constexpr int kBarriers = 100;
+  std::vector<double> samples;
+  samples.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    pool.Run([&](std::uint32_t thread) {
+      pool.Sync();  // the wake-up is not a barrier's cost
+      const std::uint64_t begin = base::Ticks();
+      for (int barrier = 0; barrier < kBarriers; ++barrier) pool.Sync();
+      if (thread == 0) samples.push_back(clock.ToNs(base::Ticks() - begin) / kBarriers);
+    });
+  }
+  return samples;
+}
+
+}  // namespace boltbeam::measure

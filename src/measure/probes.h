@@ -1,0 +1,84 @@
+// Measures what a chip can do, with generated kernels on pinned threads. One pass is one sample; whoever compares
+// interleaves passes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "chip/facts.h"
+#include "measure/clock.h"
+#include "measure/probe_programs.h"
+#include "runtime/code.h"
+#include "runtime/memory.h"
+#include "runtime/thread_pool.h"
+
+namespace boltbeam::measure {
+
+/// Reads a buffer of data that can't be compressed, each thread its own contiguous share.
+class StreamProbe {
+ public:
+  /// A buffer of at least `bytes` (rounded up), filled by the pool's threads; a kernel for every shape that suits the
+  /// machine's vectors.
+  static Result<StreamProbe> Create(runtime::KernelCache& kernels, const chip::Chip& machine, runtime::ThreadPool& pool,
+                                    std::uint64_t bytes);
+
+  [[nodiscard]] const std::vector<StreamShape>& shapes() const { return shapes_; }
+  [[nodiscard]] std::uint64_t bytes() const { return buffer_.bytes(); }
+
+  /// One pass over the first `bytes` of the buffer (0: all of it), `repeats` times, by every thread of the pool: GB/s.
+  double Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes = 0, std::uint32_t repeats = 1);
+
+  /// The shape with the highest median over `rounds` interleaved passes.
+  std::size_t FastestShape(runtime::ThreadPool& pool, std::uint32_t rounds, std::uint64_t bytes = 0,
+                           std::uint32_t repeats = 1);
+
+ private:
+  StreamProbe() = default;
+  Clock clock_;
+  std::vector<StreamShape> shapes_;
+  std::vector<runtime::KernelFunction> functions_;
+  runtime::HugeBuffer buffer_;
+  runtime::HugeBuffer out_;  // one line a thread
+};
+
+/// Arithmetic in registers.
+class RateProbe {
+ public:
+  enum class Kind : std::uint8_t { kFma, kDot };
+  static Result<RateProbe> Create(runtime::KernelCache& kernels, const chip::Chip& machine, Kind kind);
+
+  [[nodiscard]] std::size_t shapes() const { return functions_.size(); }
+  [[nodiscard]] std::string Name(std::size_t shape) const;
+  /// Operations per second of all threads of the pool over `iterations` of the loop on each.
+  double Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_t iterations);
+  /// Iterations that take about this long.
+  std::int64_t Calibrate(runtime::ThreadPool& pool, std::size_t shape, double ns);
+
+ private:
+  RateProbe() = default;
+  Clock clock_;
+  Kind kind_ = Kind::kFma;
+  std::uint16_t lanes_ = 8;
+  std::vector<std::uint32_t> accumulators_;
+  std::vector<runtime::KernelFunction> functions_;
+  runtime::HugeBuffer in_, out_;
+};
+
+/// Nanoseconds of one dispatch of an empty kernel to all threads of the pool and back; of `count`, each a sample.
+Result<std::vector<double>> DispatchSamples(runtime::KernelCache& kernels, runtime::ThreadPool& pool,
+                                            std::uint32_t count);
+/// Nanoseconds of one barrier among all threads of the pool, each sample the mean of a hundred.
+Result<std::vector<double>> BarrierSamples(runtime::ThreadPool& pool, std::uint32_t count);
+
+/// The widest vectors that the chip declares, in 32-bit lanes.
+std::uint16_t VectorLanes(const chip::Chip& machine);
+/// The last-level cache, or what a chip that does not say is taken to have: 32 MiB.
+std::uint64_t LastLevelCacheBytes(const chip::Chip& machine);
+
+/// A loop must last at least this many dispatches, or what is timed is the dispatch.
+inline constexpr double kLeastDispatches = 50;
+
+}  // namespace boltbeam::measure
