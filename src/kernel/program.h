@@ -8,10 +8,18 @@
 // summation is written out, so a program gives the same result on every chip up to the rounding of exp-free arithmetic.
 //
 // Values are numbered in order of definition; each is defined once. Loops carry values explicitly.
+//
+// What an operation means where C leaves it open (the verifier or the interpreter refuses what is called illegal):
+// integers wrap; kMin, kMax and kLess are signed; a shift by the width or more, a division by 0 or less, a loop step of
+// 0 or less and a kTable16 byte above 15 are illegal. i64 values have one lane and take part in the integer operations,
+// kLess (i32 result) and kSelect. kFMin is (a < b ? a : b) and kFMax (a > b ? a : b), so the second operand wins when
+// either is NaN. kF32ToI32 of what does not fit is unspecified, and so are the payloads of NaNs. A memory operation
+// may touch only bytes inside its buffer, at any alignment; a prefetch may point anywhere.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boltbeam::kernel {
@@ -25,7 +33,9 @@ struct Type {
 };
 
 /// How a lane is stored in memory.
-enum class Memory : std::uint8_t { kU8, kS8, kU16, kF16, kBf16, kWord, kI64 };  // kWord: 32 bits, i32 or f32
+/// kU8, kS8 and kU16 are i32 lanes (loads extend, stores keep the low bits), kF16 and kBf16 are f32 lanes (loads are
+/// exact; an f16 store rounds to nearest, ties to even; there is no bf16 store), kWord is 32 bits, i32 or f32.
+enum class Memory : std::uint8_t { kU8, kS8, kU16, kF16, kBf16, kWord, kI64 };
 
 enum class Op : std::uint8_t {
   // Constants and arguments
@@ -40,7 +50,7 @@ enum class Op : std::uint8_t {
   kLoadBroadcast,  // one element into every lane
   kStore,
   kStoreStrided,
-  kPrefetch,
+  kPrefetch,  // operand: byte offset
   // i32 lanes and i64 scalars
   kAdd,
   kSub,
@@ -131,8 +141,14 @@ struct Program {
   [[nodiscard]] const Type& TypeOf(ValueId value) const { return types[value]; }
 };
 
+/// The label of records: "compiler_generated".
+std::string_view ProvenanceName(Provenance provenance);
+std::string_view OpName(Op op);
+
 /// Readable and canonical: equal programs print equally, and the print is what the identity hashes.
 std::string Print(const Program& program);
+/// One instruction on one line, without its body: what errors name.
+std::string PrintLine(const Program& program, const Instruction& instruction);
 /// SHA-256 of the print.
 std::string Identity(const Program& program);
 
