@@ -27,10 +27,10 @@ struct Options {
   std::string cache_folder;         // compiled kernels
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // bytes of weights loaded
   std::function<bool()> cancelled;                                        // polled while loading
-  // For the audit's own tests only: part's kernel repeats this share of its work (0.2 = 20 % slower), inside its
-  // generated code. Not reachable from the command line.
+  // For the account's own tests only, not reachable from the command line: the products of this part wait for so many
+  // turns of a useless loop (some 4 cycles each) before every row group, inside their generated code.
   std::string slow_part;
-  double slow_share = 0;
+  std::uint32_t slow_turns = 0;
 };
 
 struct MemoryUse {

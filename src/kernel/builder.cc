@@ -274,6 +274,7 @@ Value ToI32(Value a) { return WithScalar(Op::kF32ToI32, a, Scalar::kI32); }
 Value AsF32(Value a) { return WithScalar(Op::kBitcast, a, Scalar::kF32); }
 Value AsI32(Value a) { return WithScalar(Op::kBitcast, a, Scalar::kI32); }
 Value Widen(Value a) { return a.builder().Emit(Op::kWiden, {Scalar::kI64, 1}, {a}); }
+Value Narrow(Value a) { return a.builder().Emit(Op::kNarrow, {Scalar::kI32, 1}, {a}); }
 Value Less(Value a, Value b) {
   const Op op = a.type().scalar == Scalar::kF32 ? Op::kFLess : Op::kLess;
   return a.builder().Emit(op, {Scalar::kI32, a.lanes()}, {a, b});

@@ -127,6 +127,7 @@ Value ToI32(Value a);
 Value AsF32(Value a);
 Value AsI32(Value a);
 Value Widen(Value a);
+Value Narrow(Value a);
 Value Less(Value a, Value b);
 Value Select(Value mask, Value a, Value b);
 Value Splat(Value scalar, std::uint16_t lanes);

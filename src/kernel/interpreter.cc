@@ -111,6 +111,8 @@ class Interpreter {
     std::string_view illegal;
     if (instruction.type.scalar == Scalar::kI64) {
       illegal = Compute64(instruction, scalars_[instruction.results[0]]);
+    } else if (instruction.op == Op::kNarrow) {
+      *Lanes(instruction.results[0]) = static_cast<std::uint32_t>(scalars_[operands[0]]);
     } else if (instruction.op == Op::kLess && IsScalar64(operands[0])) {
       *Lanes(instruction.results[0]) = scalars_[operands[0]] < scalars_[operands[1]] ? ~0U : 0;
     } else {

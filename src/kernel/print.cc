@@ -11,14 +11,15 @@
 namespace boltbeam::kernel {
 namespace {
 
-constexpr std::array<std::string_view, 49> kOpNames = {
-    "constant",   "lane_index",    "begin",    "end",     "load",       "load_strided", "load_broadcast",
-    "store",      "store_strided", "prefetch", "add",     "sub",        "mul",          "and",
-    "or",         "xor",           "shl",      "shr",     "sar",        "min",          "max",
-    "div_u",      "fadd",          "fsub",     "fmul",    "fdiv",       "fma",          "fmin",
-    "fmax",       "fsqrt",         "fabs",     "fround",  "i32_to_f32", "f32_to_i32",   "bitcast",
-    "widen",      "less",          "fless",    "select",  "dot4",       "madd_bytes",   "madd_halves",
-    "add_halves", "table16",       "shuffle",  "extract", "splat",      "loop",         "if",
+constexpr std::array<std::string_view, 50> kOpNames = {
+    "constant",    "lane_index",    "begin",    "end",     "load",       "load_strided", "load_broadcast",
+    "store",       "store_strided", "prefetch", "add",     "sub",        "mul",          "and",
+    "or",          "xor",           "shl",      "shr",     "sar",        "min",          "max",
+    "div_u",       "fadd",          "fsub",     "fmul",    "fdiv",       "fma",          "fmin",
+    "fmax",        "fsqrt",         "fabs",     "fround",  "i32_to_f32", "f32_to_i32",   "bitcast",
+    "widen",       "narrow",        "less",     "fless",   "select",     "dot4",         "madd_bytes",
+    "madd_halves", "add_halves",    "table16",  "shuffle", "extract",    "splat",        "loop",
+    "if",
 };
 static_assert(static_cast<std::size_t>(Op::kIf) + 1 == kOpNames.size() && kOpNames.back() == "if");
 

@@ -80,6 +80,7 @@ enum class Op : std::uint8_t {
   kF32ToI32,  // the latter rounds to nearest, ties to even
   kBitcast,   // i32 <-> f32
   kWiden,     // i32 scalar, signed -> i64
+  kNarrow,    // i64 -> the low half as an i32 scalar
   kLess,
   kFLess,   // all ones or zero (i32)
   kSelect,  // mask (i32), a, b: a where the mask's sign bit is set

@@ -239,6 +239,8 @@ class Verifier {
         return {type.scalar == Scalar::kF32 ? i32 : f32};
       case Op::kWiden:
         return {kI32Scalar};
+      case Op::kNarrow:
+        return {kI64Scalar};
       case Op::kLess:
         return first(i32).scalar == Scalar::kI64 && type.lanes == 1 ? std::vector{kI64Scalar, kI64Scalar}
                                                                     : std::vector{i32, i32};

@@ -1,0 +1,318 @@
+#include "kernel/families/gemv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernel/builder.h"
+
+namespace boltbeam::kernel {
+namespace {
+
+constexpr std::uint32_t kEvenBytes = 0x00FF00FF;
+
+std::string_view DotName(Dot dot) {
+  switch (dot) {
+    case Dot::kDot4:
+      return "dot4";
+    case Dot::kMaddBytes:
+      return "maddbytes";
+    case Dot::kMaddHalves:
+      return "maddhalves";
+    case Dot::kFloat:
+      return "fma";
+  }
+  return "";
+}
+
+class Gemv {
+ public:
+  Gemv(const WeightLayout& layout, const GemvGeometry& geometry, const GemvShape& shape)
+      : layout_(layout),
+        geometry_(geometry),
+        shape_(shape),
+        activations_(ActivationsFor(layout, geometry.dot)),
+        lanes_(geometry.lanes),
+        b_(Name(), Description()) {
+    weights_ = b_.AddBuffer("weights");
+    input_ = b_.AddBuffer("activations");
+    output_ = b_.AddBuffer("output", true);
+    if (shape.epilogue == Epilogue::kBias) bias_ = b_.AddBuffer("bias");
+    if (geometry.columns > 1) state_ = b_.AddBuffer("state");
+  }
+
+  Program Build() && {
+    const Value begin = b_.Begin();
+    const Value end = b_.End();
+    Groups(begin, end);
+    return std::move(b_).Finish();
+  }
+
+ private:
+  std::string Name() const {
+    return fmt::format("gemv.{}x{}.b{}.r{}.c{}.u{}.{}{}", shape_.rows, shape_.cols, layout_.block_bytes,
+                       geometry_.lanes, geometry_.columns, geometry_.unroll, DotName(geometry_.dot),
+                       shape_.epilogue == Epilogue::kStore      ? ""
+                       : shape_.epilogue == Epilogue::kResidual ? ".residual"
+                                                                : ".bias");
+  }
+  std::string Description() const {
+    return fmt::format(
+        "[{} x {}] table times {} column(s), {} rows side by side, {} elements and {} B a block of a group",
+        shape_.rows, shape_.cols, geometry_.columns, lanes_, layout_.elements, layout_.block_bytes);
+  }
+
+  Type F() const { return {Scalar::kF32, lanes_}; }
+  Type I() const { return {Scalar::kI32, lanes_}; }
+  std::int64_t ColumnStride() const { return static_cast<std::int64_t>(activations_.ColumnBytes(shape_.cols)); }
+  std::int64_t OutStride() const { return static_cast<std::int64_t>(OutputStride(shape_.rows)); }
+
+  void Groups(Value begin, Value end) {
+    b_.Loop(begin, end, b_.I64(1), {}, [&](Value group, auto) -> std::vector<Value> {
+      const Value at = group * static_cast<std::int64_t>(layout_.GroupBytes(shape_.cols));
+      const Value out = group * (4 * lanes_);
+      group_out_ = out;
+      if (geometry_.columns == 1) {
+        Tile(at, b_.I64(0), out);
+        return {};
+      }
+      const Value tiles = Widen(b_.Load(state_, {Scalar::kI32, 1}, Memory::kWord, b_.I64(0)));
+      b_.Loop(b_.I64(0), tiles, b_.I64(1), {}, [&](Value tile, auto) -> std::vector<Value> {
+        Tile(at, tile * (geometry_.columns * ColumnStride()), out + tile * (geometry_.columns * OutStride()));
+        return {};
+      });
+      return {};
+    });
+  }
+
+  /// One row group times one tile of columns.
+  void Tile(Value weights, Value input, Value out) {
+    const std::uint16_t sums = geometry_.columns * Chains();
+    std::vector<Value> carried{input};
+    for (std::uint16_t i = 0; i < sums; ++i) carried.push_back(shape_.delay_turns > 0 ? Delay() : b_.F32(0, lanes_));
+    const std::int64_t blocks = static_cast<std::int64_t>(shape_.cols / layout_.elements);
+    const std::int64_t turns = blocks / geometry_.unroll;
+    const std::int64_t step = geometry_.unroll * std::int64_t{layout_.block_bytes};
+    const Value middle = weights + turns * step;
+    if (turns > 0) {
+      carried = b_.Loop(weights, middle, b_.I64(step), carried, [&](Value at, std::span<const Value> values) {
+        return Blocks(at, {values.begin(), values.end()}, geometry_.unroll);
+      });
+    }
+    carried = Blocks(middle, std::move(carried), static_cast<std::uint16_t>(blocks - turns * geometry_.unroll));
+    Finish(carried, out);
+  }
+
+  /// Zero, late: a chain of dependent operations that no compiler may shorten.
+  Value Delay() {
+    const Value one = b_.F32(1);
+    const Value half = b_.F32(0.5F);
+    const std::vector<Value> late =
+        b_.Loop(b_.I64(0), b_.I64(shape_.delay_turns), b_.I64(1), {one},
+                [&](Value, std::span<const Value> v) -> std::vector<Value> { return {Fma(v[0], half, one)}; });
+    return Splat(late[0] * b_.F32(0), lanes_);
+  }
+
+  /// Float sums of one column are split into chains so that one addition need not wait for the last.
+  std::uint16_t Chains() const { return layout_.is_float && geometry_.columns == 1 ? 4 : 1; }
+
+  std::vector<Value> Blocks(Value weights, std::vector<Value> carried, std::uint16_t count) {
+    const Value input = carried[0];
+    for (std::uint16_t block = 0; block < count; ++block) {
+      at_ = std::int64_t{block} * layout_.block_bytes;
+      in_ = std::int64_t{block} * activations_.block_bytes;
+      if (geometry_.prefetch_bytes > 0) {
+        for (std::uint32_t line = 0; line < layout_.block_bytes; line += 64) {
+          b_.Prefetch(weights_, weights, at_ + geometry_.prefetch_bytes + line);
+        }
+      }
+      if (layout_.is_float) {
+        FloatElement(weights, input, carried, block);
+      } else {
+        IntegerBlock(weights, input, carried);
+      }
+    }
+    if (count > 0) carried[0] = input + std::int64_t{count} * activations_.block_bytes;
+    return carried;
+  }
+
+  void FloatElement(Value weights, Value input, std::vector<Value>& carried, std::uint16_t element) {
+    const Value w = b_.Load(weights_, F(), layout_.float_memory, weights, at_, geometry_.ordered);
+    for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
+      Value& sum = carried[1 + c * Chains() + element % Chains()];
+      sum = Fma(w, b_.LoadBroadcast(input_, F(), Memory::kWord, input, in_ + c * ColumnStride()), sum);
+    }
+  }
+
+  Value Words(Value weights, std::int64_t offset, Memory memory = Memory::kWord) {
+    return b_.Load(weights_, I(), memory, weights, at_ + offset, geometry_.ordered);
+  }
+  Value Broadcast(Value input, std::uint16_t column, std::int64_t offset) {
+    return b_.LoadBroadcast(input_, I(), Memory::kWord, input, in_ + offset + column * ColumnStride());
+  }
+  Value BroadcastF(Value input, std::uint16_t column, std::int64_t offset) {
+    return b_.LoadBroadcast(input_, F(), Memory::kWord, input, in_ + offset + column * ColumnStride());
+  }
+
+  void IntegerBlock(Value weights, Value input, std::vector<Value>& carried) {
+    std::vector<Value> minimums = Minimums(weights, input);
+    std::vector<Value> total(geometry_.columns);
+    for (std::uint32_t chunk = 0; chunk < layout_.chunks; ++chunk) Chunk(weights, input, chunk, total);
+    const Value d = b_.Load(weights_, F(), Memory::kF16, weights, at_ + layout_.d_offset, geometry_.ordered);
+    Value m;
+    if (layout_.has_m) {
+      m = b_.Load(weights_, F(), Memory::kF16, weights, at_ + layout_.m_offset, geometry_.ordered);
+      if (layout_.format->layout->m->sign < 0) m = b_.F32(0, lanes_) - m;
+    }
+    for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
+      Value& sum = carried[1 + c];
+      const Value scale = BroadcastF(input, c, activations_.scale_offset);
+      sum = Fma(d * scale, ToF32(total[c]), sum);
+      if (layout_.has_minimums) {
+        sum = Fma(m * scale, ToF32(minimums[c]), sum);
+      } else if (layout_.has_m) {
+        sum = Fma(m, BroadcastF(input, c, activations_.scale_offset + 4), sum);
+      }
+    }
+  }
+
+  /// Per column: the sum over sub-blocks of minimum times the sum of its activations, exact.
+  std::vector<Value> Minimums(Value weights, Value input) {
+    std::vector<Value> sums(geometry_.columns);
+    if (!layout_.has_minimums) return sums;
+    const Value mask = b_.U32(kEvenBytes, lanes_);
+    const std::uint32_t groups = layout_.elements / layout_.scale_elements / 4;
+    for (std::uint32_t group = 0; group < groups; ++group) {
+      const Value word = Words(weights, std::int64_t{group} * 4 * lanes_);
+      const Value even = word & mask;
+      const Value odd = Shr(word, 8) & mask;
+      for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
+        const std::int64_t at = activations_.sums_offset + group * 8;
+        const Value first = MaddHalves(even, Broadcast(input, c, at));
+        sums[c] = group == 0 ? first : sums[c] + first;
+        sums[c] = sums[c] + MaddHalves(odd, Broadcast(input, c, at + 4));
+      }
+    }
+    return sums;
+  }
+
+  void Chunk(Value weights, Value input, std::uint32_t chunk, std::vector<Value>& total) {
+    const std::int64_t base = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
+    const std::uint32_t subs = 32 / layout_.scale_elements;
+    std::vector<Value> scales;
+    if (layout_.has_scales) {
+      const formats::Field& field = *layout_.format->layout->scales;
+      for (std::uint32_t sub = 0; sub < subs; ++sub) {
+        const Value scale =
+            Words(weights, base + layout_.scale_offset + sub * lanes_, field.is_signed ? Memory::kS8 : Memory::kU8);
+        scales.push_back(scale - field.bias);
+      }
+    }
+    std::vector<std::vector<Value>> words(layout_.planes.size());
+    for (std::size_t plane = 0; plane + 1 < layout_.planes.size(); ++plane)
+      LoadPlane(weights, base, plane, words[plane]);
+    for (std::uint32_t sub = 0; sub < subs; ++sub) {
+      const std::vector<Value> dots = SubBlock(weights, input, base, chunk, sub, words);
+      for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
+        const Value scaled = layout_.has_scales ? dots[c] * scales[sub] : dots[c];
+        const bool is_first = chunk == 0 && sub == 0;
+        total[c] = is_first ? scaled : total[c] + scaled;
+      }
+    }
+  }
+
+  void LoadPlane(Value weights, std::int64_t base, std::size_t plane, std::vector<Value>& words) {
+    for (std::uint32_t word = 0; word < layout_.planes[plane].width; ++word) {
+      words.push_back(Words(weights, base + layout_.planes[plane].offset + word * 4 * lanes_));
+    }
+  }
+
+  /// Four codes of every row: elements 4 * quad + 0..3 of the chunk, one a byte.
+  Value Codes(Value weights, std::int64_t base, std::uint32_t quad, std::vector<std::vector<Value>>& words) {
+    Value codes;
+    for (std::size_t p = 0; p < layout_.planes.size(); ++p) {
+      const Plane& plane = layout_.planes[p];
+      const std::uint32_t quads = 8 / plane.width;  // in a word
+      if (words[p].size() <= quad / quads) {        // the widest plane is read as it is used
+        words[p].push_back(Words(weights, base + plane.offset + quad / quads * 4 * lanes_));
+      }
+      Value bits = Shr(words[p][quad / quads], static_cast<std::int32_t>(plane.width * (quad % quads)));
+      if (plane.width < 8) bits = bits & b_.U32(0x01010101U * ((1U << plane.width) - 1), lanes_);
+      bits = Shl(bits, static_cast<std::int32_t>(plane.shift));
+      codes = p == 0 ? bits : codes | bits;
+    }
+    const std::vector<std::int32_t>& codebook = layout_.format->layout->codebook;
+    if (codebook.empty()) return codes;
+    std::vector<std::int32_t> table;
+    for (const std::int32_t value : codebook) table.push_back(value + layout_.bias);
+    return b_.Table16(codes, std::move(table));
+  }
+
+  std::vector<Value> SubBlock(Value weights, Value input, std::int64_t base, std::uint32_t chunk, std::uint32_t sub,
+                              std::vector<std::vector<Value>>& words) {
+    const std::uint32_t quads = layout_.scale_elements / 4;
+    std::vector<Value> dots(geometry_.columns), halves(geometry_.columns);
+    const std::uint32_t sub_index = chunk * (32 / layout_.scale_elements) + sub;
+    for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
+      dots[c] = layout_.bias != 0 ? Broadcast(input, c, activations_.sums_offset + sub_index * 4) : b_.I32(0, lanes_);
+    }
+    const std::int32_t depth =
+        std::max(1, 32767 / (2 * 127 * layout_.code_max));  // sums of byte pairs that fit 16 bits
+    for (std::uint32_t quad = 0; quad < quads; ++quad) {
+      const Value codes = Codes(weights, base, sub * quads + quad, words);
+      const std::int64_t element = chunk * 32 + (sub * quads + quad) * 4;
+      for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
+        const bool is_last = quad + 1 == quads || static_cast<std::int32_t>(quad + 1) % depth == 0;
+        const bool is_first = static_cast<std::int32_t>(quad) % depth == 0;
+        Product(codes, input, c, element, dots[c], halves[c], is_first, is_last);
+      }
+    }
+    return dots;
+  }
+
+  void Product(Value codes, Value input, std::uint16_t column, std::int64_t element, Value& dots, Value& halves,
+               bool is_first, bool is_last) {
+    if (geometry_.dot == Dot::kDot4) {
+      dots = Dot4(dots, codes, Broadcast(input, column, element));
+    } else if (geometry_.dot == Dot::kMaddBytes) {
+      const Value pairs = MaddBytes(codes, Broadcast(input, column, element));
+      halves = is_first ? pairs : AddHalves(halves, pairs);
+      if (is_last) dots = dots + MaddHalves(halves, b_.U32(0x00010001, lanes_));
+    } else {
+      const Value mask = b_.U32(kEvenBytes, lanes_);
+      dots = dots + MaddHalves(codes & mask, Broadcast(input, column, element * 2));
+      dots = dots + MaddHalves(Shr(codes, 8) & mask, Broadcast(input, column, element * 2 + 4));
+    }
+  }
+
+  void Finish(const std::vector<Value>& carried, Value out) {
+    for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
+      const std::uint16_t first = 1 + c * Chains();
+      Value sum = carried[first];
+      if (Chains() == 4) sum = (sum + carried[first + 1]) + (carried[first + 2] + carried[first + 3]);
+      const std::int64_t offset = c * OutStride();
+      if (shape_.epilogue == Epilogue::kResidual) sum = b_.Load(output_, F(), Memory::kWord, out, offset) + sum;
+      if (shape_.epilogue == Epilogue::kBias) sum = sum + b_.LoadF32(bias_, lanes_, group_out_);
+      b_.Store(output_, out, sum, Memory::kWord, offset);
+    }
+  }
+
+  const WeightLayout& layout_;
+  const GemvGeometry& geometry_;
+  const GemvShape& shape_;
+  const ActivationLayout activations_;
+  const std::uint16_t lanes_;
+  Builder b_;
+  std::uint32_t weights_ = 0, input_ = 0, output_ = 0, bias_ = 0, state_ = 0;
+  std::int64_t at_ = 0, in_ = 0;  // constant offsets of the block being written
+  Value group_out_;               // byte offset of the group's rows in a column
+};
+
+}  // namespace
+
+Result<Program> BuildGemv(const WeightLayout& layout, const GemvGeometry& geometry, const GemvShape& shape) {
+  BOLTBEAM_TRY(CheckGeometry(layout, geometry, shape.cols));
+  return Gemv(layout, geometry, shape).Build();
+}
+
+}  // namespace boltbeam::kernel

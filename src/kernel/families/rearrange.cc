@@ -1,0 +1,171 @@
+#include "kernel/families/rearrange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "kernel/builder.h"
+
+namespace boltbeam::kernel {
+namespace {
+
+/// Where the bits of one 32-bit word come from: for each, the bit of the block; -1: zero.
+using WordSource = std::array<std::int32_t, 32>;
+
+/// The block's bit that holds bit `bit` of element `index` of a field.
+std::int32_t SourceBit(const formats::Field& field, std::uint32_t index, std::uint32_t bit) {
+  for (const formats::Piece& piece : field.pieces) {
+    if (bit >= piece.shift && bit < piece.shift + piece.width) {
+      return static_cast<std::int32_t>(piece.BitAddress(index) + bit - piece.shift);
+    }
+  }
+  return -1;
+}
+
+class Rearrange {
+ public:
+  Rearrange(const WeightLayout& layout, std::uint64_t cols)
+      : layout_(layout),
+        row_(*layout.format->layout),
+        lanes_(static_cast<std::uint16_t>(layout.lanes)),
+        b_(fmt::format("rearrange.{}.b{}.r{}", cols, layout.block_bytes, layout.lanes),
+           fmt::format("rows of {} elements as in the file -> groups of {} rows side by side", cols, layout.lanes)) {
+    source_ = b_.AddBuffer("source");
+    target_ = b_.AddBuffer("target", true);
+    const std::int64_t block_bytes = layout.format->bytes;
+    const auto row_bytes = static_cast<std::int64_t>(cols / layout.elements * layout.format->bytes);
+    stride_ = b_.I64(row_bytes);
+    b_.Loop(b_.Begin(), b_.End(), b_.I64(1), {}, [&](Value group, auto) -> std::vector<Value> {
+      const Value from = group * (row_bytes * lanes_);
+      b_.Loop(from, from + row_bytes, b_.I64(block_bytes), {group * static_cast<std::int64_t>(layout.GroupBytes(cols))},
+              [&](Value block, std::span<const Value> to) -> std::vector<Value> {
+                Block(block, to[0]);
+                return {to[0] + layout_.block_bytes};
+              });
+      return {};
+    });
+  }
+
+  Program Build() && { return std::move(b_).Finish(); }
+
+ private:
+  void Block(Value from, Value to) {
+    words_.clear();
+    if (layout_.is_float) {
+      const Scalar scalar = Scalar::kI32;  // the pattern is copied, not converted
+      const Memory memory = layout_.format->bytes == 2 ? Memory::kU16 : Memory::kWord;
+      b_.Store(target_, to, b_.LoadStrided(source_, {scalar, lanes_}, memory, from, stride_), memory);
+      return;
+    }
+    if (layout_.has_minimums) Minimums(from, to);
+    for (std::uint32_t chunk = 0; chunk < layout_.chunks; ++chunk) Chunk(from, to, chunk);
+    CopyHalf(from, to, row_.d.base_bit, layout_.d_offset);
+    if (layout_.has_m) CopyHalf(from, to, row_.m->base_bit, layout_.m_offset);
+  }
+
+  void Minimums(Value from, Value to) {
+    const std::uint32_t words = layout_.elements / layout_.scale_elements / 4;
+    for (std::uint32_t word = 0; word < words; ++word) {
+      WordSource source;
+      source.fill(-1);
+      for (std::uint32_t bit = 0; bit < 32; ++bit) {
+        if (bit % 8 < row_.minimums->bits) source[bit] = SourceBit(*row_.minimums, word * 4 + bit / 8, bit % 8);
+      }
+      b_.Store(target_, to, Assemble(from, source), Memory::kWord, std::int64_t{word} * 4 * lanes_);
+    }
+  }
+
+  void Chunk(Value from, Value to, std::uint32_t chunk) {
+    const std::int64_t base = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
+    if (layout_.has_scales) {
+      const std::uint32_t subs = 32 / layout_.scale_elements;
+      for (std::uint32_t sub = 0; sub < subs; ++sub) {
+        WordSource source;
+        source.fill(-1);
+        for (std::uint32_t bit = 0; bit < row_.scales->bits; ++bit) {
+          source[bit] = SourceBit(*row_.scales, chunk * subs + sub, bit);
+        }
+        b_.Store(target_, to, Assemble(from, source), Memory::kU8, base + layout_.scale_offset + sub * lanes_);
+      }
+    }
+    for (const Plane& plane : layout_.planes) {
+      for (std::uint32_t word = 0; word < plane.width; ++word) {
+        b_.Store(target_, to, PlaneWord(from, chunk, plane, word), Memory::kWord,
+                 base + plane.offset + std::int64_t{word} * 4 * lanes_);
+      }
+    }
+  }
+
+  Value PlaneWord(Value from, std::uint32_t chunk, const Plane& plane, std::uint32_t word) {
+    const std::uint32_t quads = 8 / plane.width;
+    WordSource source;
+    source.fill(-1);
+    for (std::uint32_t bit = 0; bit < 32; ++bit) {
+      const std::uint32_t byte = bit / 8;
+      const std::uint32_t quad = bit % 8 / plane.width;
+      const std::uint32_t element = chunk * 32 + (word * quads + quad) * 4 + byte;
+      source[bit] = SourceBit(row_.codes, element, plane.shift + bit % plane.width);
+    }
+    Value value = Assemble(from, source);
+    if (row_.codes.is_signed && plane.shift + plane.width == row_.codes.bits) {  // signed -> biased: flip the top bit
+      const std::uint32_t top = 1U << (plane.width - 1);
+      std::uint32_t flips = 0;
+      for (std::uint32_t at = 0; at < 32; at += plane.width) flips |= top << at;
+      value = value ^ b_.U32(flips, lanes_);
+    }
+    return value;
+  }
+
+  /// Shifts and masks that gather one word's bits from the block, the same for every row: lanes are rows.
+  Value Assemble(Value from, const WordSource& source) {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::uint32_t> moves;  // (source byte, right shift) -> bits
+    for (std::int32_t bit = 0; bit < 32; ++bit) {
+      if (source[bit] < 0) continue;
+      const std::int32_t byte = std::min(source[bit] / 32 * 4, static_cast<std::int32_t>(layout_.format->bytes) - 4);
+      moves[{byte, source[bit] - byte * 8 - bit}] |= 1U << bit;
+    }
+    Value result;
+    bool is_first = true;
+    for (const auto& [move, mask] : moves) {
+      Value bits = Word(from, move.first);
+      bits = move.second >= 0 ? Shr(bits, move.second) : Shl(bits, -move.second);
+      if (mask != 0xFFFFFFFFU) bits = bits & b_.U32(mask, lanes_);
+      result = is_first ? bits : result | bits;
+      is_first = false;
+    }
+    return result;
+  }
+
+  Value Word(Value from, std::int32_t byte) {
+    const auto [place, is_new] = words_.try_emplace(byte);
+    if (is_new) place->second = b_.LoadStrided(source_, {Scalar::kI32, lanes_}, Memory::kWord, from, stride_, byte);
+    return place->second;
+  }
+
+  void CopyHalf(Value from, Value to, std::uint32_t base_bit, std::uint32_t offset) {
+    const Value half = b_.LoadStrided(source_, {Scalar::kI32, lanes_}, Memory::kU16, from, stride_, base_bit / 8);
+    b_.Store(target_, to, half, Memory::kU16, offset);
+  }
+
+  const WeightLayout& layout_;
+  const formats::Layout& row_;
+  const std::uint16_t lanes_;
+  Builder b_;
+  std::uint32_t source_ = 0, target_ = 0;
+  Value stride_;
+  std::map<std::int32_t, Value> words_;  // source words of this block already read
+};
+
+}  // namespace
+
+Result<Program> BuildRearrange(const WeightLayout& layout, std::uint64_t cols) {
+  if (cols == 0 || cols % layout.elements != 0) {
+    return Fail(Code::kKernelIllegal, layout.format->name,
+                fmt::format("{} columns are no multiple of the block's {}", cols, layout.elements), "whole blocks");
+  }
+  return Rearrange(layout, cols).Build();
+}
+
+}  // namespace boltbeam::kernel

@@ -1,0 +1,158 @@
+#include "kernel/weight_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace boltbeam::kernel {
+namespace {
+
+constexpr std::uint32_t kChunk = 32;        // elements: one word of a plane of one bit
+constexpr std::uint32_t kSumsPerGroup = 4;  // minimums per word
+
+std::unexpected<Error> Illegal(const formats::Format& format, std::string reason) {
+  return Fail(Code::kKernelIllegal, format.name, std::move(reason),
+              "a format whose layout a kernel can be derived from");
+}
+
+/// The bits of a code split into powers of two, widest first: 6 = 4 + 2.
+std::vector<Plane> SplitIntoPlanes(std::uint32_t bits) {
+  std::vector<Plane> planes;
+  std::uint32_t shift = 0;
+  for (std::uint32_t width = 8; width > 0; width /= 2) {
+    if ((bits & width) == 0) continue;
+    planes.push_back({width, shift, 0});
+    shift += width;
+  }
+  std::ranges::reverse(planes);
+  return planes;
+}
+
+WeightLayout FloatLayout(const formats::Format& format, std::uint32_t lanes) {
+  WeightLayout layout;
+  layout.format = &format;
+  layout.lanes = lanes;
+  layout.is_float = true;
+  layout.elements = 1;
+  switch (*format.layout->encoding) {
+    case formats::Encoding::kF16:
+      layout.float_memory = Memory::kF16;
+      break;
+    case formats::Encoding::kBf16:
+      layout.float_memory = Memory::kBf16;
+      break;
+    default:
+      layout.float_memory = Memory::kWord;
+      break;
+  }
+  layout.block_bytes = format.bytes * lanes;
+  return layout;
+}
+
+/// Sets bias and code_max: signed codes and codebooks become unsigned bytes.
+void ChooseStoredCodes(const formats::Layout& row, WeightLayout& layout) {
+  if (!row.codebook.empty()) {
+    layout.bias = 128;
+    layout.code_max = *std::ranges::max_element(row.codebook) + layout.bias;
+  } else if (row.codes.is_signed) {
+    layout.bias = 1 << (row.codes.bits - 1);
+    layout.code_max = (1 << row.codes.bits) - 1;
+  } else {
+    layout.bias = row.codes.bias;
+    layout.code_max = (1 << row.codes.bits) - 1;
+  }
+}
+
+void PlaceFields(WeightLayout& layout, std::uint32_t bits) {
+  const std::uint32_t lanes = layout.lanes;
+  const std::uint32_t subs = layout.elements / layout.scale_elements;
+  layout.chunk_offset = layout.has_minimums ? subs / kSumsPerGroup * 4 * lanes : 0;
+  std::uint32_t at = 0;
+  layout.scale_offset = at;
+  if (layout.has_scales) at += std::max<std::uint32_t>(1, kChunk / layout.scale_elements) * lanes;
+  layout.planes = SplitIntoPlanes(bits);
+  for (Plane& plane : layout.planes) {
+    plane.offset = at;
+    at += plane.width * 4 * lanes;  // kChunk elements of width bits are `width` words a row
+  }
+  layout.chunk_bytes = at;
+  layout.d_offset = layout.chunk_offset + layout.chunks * layout.chunk_bytes;
+  layout.m_offset = layout.d_offset + 2 * lanes;
+  layout.block_bytes = layout.m_offset + (layout.has_m ? 2 * lanes : 0);
+}
+
+}  // namespace
+
+Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lanes) {
+  if (!format.layout) return Illegal(format, "its bit layout is not described");
+  const formats::Layout& row = *format.layout;
+  if (row.encoding) return FloatLayout(format, lanes);
+  WeightLayout layout;
+  layout.format = &format;
+  layout.lanes = lanes;
+  layout.elements = format.elements;
+  layout.has_scales = row.scales.has_value();
+  layout.has_minimums = row.minimums.has_value();
+  layout.has_m = row.m.has_value();
+  layout.scale_elements = layout.has_scales ? row.elements_per_scale : std::min(format.elements, kChunk);
+  layout.chunks = format.elements / kChunk;
+  if (format.elements % kChunk != 0) return Illegal(format, fmt::format("blocks of {} elements", format.elements));
+  if (layout.scale_elements != 16 && layout.scale_elements != 32) {
+    return Illegal(format, fmt::format("{} elements share a scale", layout.scale_elements));
+  }
+  const bool halves =
+      row.d.encoding == formats::Encoding::kF16 && (!row.m || row.m->encoding == formats::Encoding::kF16);
+  if (!halves) return Illegal(format, "block scales that are not f16");
+  const std::uint32_t subs = layout.elements / layout.scale_elements;
+  if (layout.has_minimums && (subs % kSumsPerGroup != 0 || !layout.has_m || !layout.has_scales)) {
+    return Illegal(format, "minimums in an unknown arrangement");
+  }
+  ChooseStoredCodes(row, layout);
+  PlaceFields(layout, row.codes.bits);
+  return layout;
+}
+
+ActivationLayout ActivationsFor(const WeightLayout& layout, Dot dot) {
+  ActivationLayout activations;
+  if (layout.is_float) return activations;
+  activations.is_float = false;
+  activations.elements = layout.elements;
+  activations.halves = dot == Dot::kMaddHalves;
+  const std::uint32_t code_bytes = layout.elements * (activations.halves ? 2 : 1);
+  const std::uint32_t subs = layout.elements / layout.scale_elements;
+  activations.sum_elements = layout.scale_elements;
+  std::uint32_t sums_bytes = 0;
+  if (layout.bias != 0) {
+    activations.sums = ActivationLayout::Sums::kMinusBias;
+    activations.bias = layout.bias;
+    sums_bytes = subs * 4;
+  } else if (layout.has_minimums) {
+    activations.sums = ActivationLayout::Sums::kHalfPairs;
+    sums_bytes = subs * 2;
+  }
+  activations.has_scaled_sum = layout.has_m && !layout.has_minimums;
+  activations.sums_offset = code_bytes;
+  activations.scale_offset = code_bytes + sums_bytes;
+  activations.block_bytes = activations.scale_offset + (activations.has_scaled_sum ? 8 : 4);
+  return activations;
+}
+
+Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geometry, std::uint64_t cols) {
+  const auto illegal = [&](std::string reason) {
+    return Fail(Code::kKernelIllegal, layout.format->name, std::move(reason), "a legal geometry");
+  };
+  if (cols == 0 || cols % layout.elements != 0) {
+    return illegal(fmt::format("{} columns are no multiple of the block's {}", cols, layout.elements));
+  }
+  if (layout.is_float != (geometry.dot == Dot::kFloat))
+    return illegal("float weights take float products, and only they");
+  if (geometry.dot == Dot::kMaddBytes && layout.code_max > 128) {
+    return illegal(fmt::format("codes up to {} overflow 16-bit pairs", layout.code_max));
+  }
+  if (layout.bias != 0 && layout.has_minimums) return illegal("a bias and minimums together");
+  if (geometry.lanes != layout.lanes || geometry.columns == 0 || geometry.unroll == 0)
+    return illegal("lanes, columns or unroll");
+  return {};
+}
+
+}  // namespace boltbeam::kernel

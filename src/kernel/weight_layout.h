@@ -1,0 +1,97 @@
+// How a table of weights lies in memory for the chip, and how the activations lie that it is multiplied by.
+//
+// A row group is `lanes` rows side by side: 32-bit lane l of every vector belongs to row l, so no product needs a
+// horizontal sum. Inside a group, block after block along the contracted dimension, everything lies in the order in
+// which the kernel reads it, so that a thread reads one ascending stream:
+//
+//   [minimum words][chunk: scale bytes, narrow plane words, wide plane words] ... [d][m]
+//
+// A chunk is 32 elements. A plane holds `width` bits of each code; one of its words holds 32 / width elements, element
+// 4j + i in byte i at bit width * j, so that a shift and a mask give four codes ready for a byte dot product. Codes
+// that are signed in the file (or looked up in a codebook) are stored biased, as unsigned bytes need. All of it is
+// derived from the format's layout row.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/format.h"
+#include "kernel/program.h"
+
+namespace boltbeam::kernel {
+
+/// The instruction that multiplies bytes, in order of preference where the chip has it.
+enum class Dot : std::uint8_t {
+  kDot4,        // four u8 x s8 products added into an i32 lane (VNNI, sdot)
+  kMaddBytes,   // pairs of u8 x s8 into saturating i16 (AVX2): codes up to 128
+  kMaddHalves,  // pairs of i16 products into an i32 (SSE2): any code
+  kFloat,       // f32 fused multiply-add, for float formats
+};
+
+/// What a search may choose about a product. The default comes from DefaultGeometry.
+struct GemvGeometry {
+  std::uint16_t lanes = 8;  // rows interleaved: 32-bit lanes of a vector register
+  Dot dot = Dot::kMaddHalves;
+  std::uint16_t columns = 1;         // activation columns that share one pass over the weights in registers
+  std::uint16_t unroll = 1;          // blocks (float formats: elements) per turn of the loop
+  bool ordered = true;               // keep the weight loads in address order
+  std::uint32_t prefetch_bytes = 0;  // distance; 0: none
+  friend bool operator==(const GemvGeometry&, const GemvGeometry&) = default;
+};
+
+struct Plane {
+  std::uint32_t width = 0;   // bits of the code
+  std::uint32_t shift = 0;   // where they belong in the code
+  std::uint32_t offset = 0;  // bytes from the start of a chunk
+};
+
+struct WeightLayout {
+  const formats::Format* format = nullptr;
+  std::uint32_t lanes = 0;
+  bool is_float = false;
+  Memory float_memory = Memory::kWord;
+
+  std::uint32_t elements = 0;        // per block
+  std::uint32_t chunks = 0;          // per block
+  std::uint32_t scale_elements = 0;  // per sub-block (32 when a block has no sub-scales)
+  bool has_scales = false, has_minimums = false, has_m = false;
+  std::int32_t bias = 0;           // subtracted from every stored code
+  std::int32_t code_max = 0;       // largest stored code
+  std::vector<Plane> planes;       // narrow first
+  std::uint32_t scale_offset = 0;  // in a chunk
+  std::uint32_t chunk_offset = 0, chunk_bytes = 0;
+  std::uint32_t d_offset = 0, m_offset = 0;
+  std::uint32_t block_bytes = 0;  // of the whole row group
+
+  [[nodiscard]] std::uint64_t GroupBytes(std::uint64_t cols) const { return cols / elements * block_bytes; }
+  [[nodiscard]] std::uint64_t TableBytes(std::uint64_t rows, std::uint64_t cols) const {
+    return (rows + lanes - 1) / lanes * GroupBytes(cols);
+  }
+};
+
+/// kKernelIllegal with the reason when no layout can be derived from the format's row.
+Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lanes);
+
+/// One column of activations, quantised so that the product with a layout needs nothing else:
+/// block after block [codes][sums][scale f32][scaled sum f32].
+struct ActivationLayout {
+  bool is_float = true;
+  std::uint32_t elements = 1;      // per block: one scale
+  bool halves = false;             // codes are i16 in the order 0 2 1 3 instead of bytes
+  std::uint32_t sum_elements = 0;  // elements per sum
+  enum class Sums : std::uint8_t { kNone, kMinusBias, kHalfPairs } sums = Sums::kNone;
+  std::int32_t bias = 0;  // of kMinusBias: the sum is multiplied by -bias
+  bool has_scaled_sum = false;
+  std::uint32_t sums_offset = 0, scale_offset = 0, block_bytes = 4;
+
+  [[nodiscard]] std::uint64_t ColumnBytes(std::uint64_t cols) const { return cols / elements * block_bytes; }
+  friend bool operator==(const ActivationLayout&, const ActivationLayout&) = default;
+};
+
+ActivationLayout ActivationsFor(const WeightLayout& layout, Dot dot);
+
+/// Whether a geometry can run a layout of this many columns; the error says why not.
+Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geometry, std::uint64_t cols);
+
+}  // namespace boltbeam::kernel
