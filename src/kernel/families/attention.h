@@ -1,0 +1,53 @@
+// Attention over a KV cache, and what fills the cache.
+//
+// The cache of one layer: for every KV head its keys, then separately its values. Keys lie in groups of `lanes`
+// positions, [position group][head_dim][lanes], so that scores need no horizontal sum; values lie [position][head_dim].
+// Long contexts are cut into chunks of a fixed number of positions, whatever the number of threads, and the chunks'
+// results are combined in order: the same plan gives the same numbers on any number of threads (online softmax, after
+// Milakov and Gimelshein, arXiv 1805.02867; the split, Flash-Decoding, Dao et al. 2023).
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/program.h"
+
+namespace boltbeam::kernel {
+
+struct AttentionShape {
+  std::uint32_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::uint32_t rope_dims = 0;   // the first dims of a head that are rotated
+  bool rope_neox = false;        // pairs (i, i + rope_dims / 2) instead of (2i, 2i + 1)
+  bool has_norm = false;         // RMSNorm over the head before the rotation
+  float epsilon = 0, scale = 1;  // scale: of the scores
+  std::uint64_t context = 0;     // positions of the cache, a multiple of chunk
+  std::uint32_t chunk = 128;     // positions
+  Memory kv = Memory::kF16;      // kF16 or kWord
+  std::uint16_t lanes = 8;
+  std::uint32_t registers = 16;  // vector registers: bounds the accumulators
+
+  [[nodiscard]] std::uint32_t KvElementBytes() const { return kv == Memory::kF16 ? 2 : 4; }
+  [[nodiscard]] std::uint64_t HeadCacheBytes() const { return context * head_dim * KvElementBytes(); }
+  [[nodiscard]] std::uint64_t LayerCacheBytes() const { return kv_heads * HeadCacheBytes(); }    // keys or values
+  [[nodiscard]] std::uint64_t PartialBytes() const { return 64 + std::uint64_t{head_dim} * 4; }  // one head, one chunk
+  [[nodiscard]] std::uint64_t ScratchBytes() const { return std::uint64_t{heads / kv_heads} * chunk * 4; }
+  [[nodiscard]] std::uint64_t QueryStride() const { return (std::uint64_t{heads} * head_dim + 15) / 16 * 64; }
+  [[nodiscard]] std::uint64_t KeyStride() const { return (std::uint64_t{kv_heads} * head_dim + 15) / 16 * 64; }
+};
+
+/// Work items are heads. The table holds, for every token of the pass, rope_dims / 2 cosines and then as many sines.
+/// Queries in place: buffers vector (written), table, state, [norm].
+/// Keys into the cache: buffers vector, table, state, cache (written), [norm].
+Program BuildRope(const AttentionShape& shape, bool keys);
+
+/// Values into the cache. Work items are KV heads. Buffers: vector, state, cache (written).
+Program BuildAppendValues(const AttentionShape& shape);
+
+/// Scores, softmax and weighted sum of one chunk for all query heads of one KV head. Work items: KV head * chunks +
+/// chunk. Buffers: query, keys, values, state, partial (written: [column][head][chunk] of {largest, sum, pad to 64 B,
+/// output}), scratch (written, of one thread).
+Program BuildAttention(const AttentionShape& shape);
+
+/// The chunks of a head brought together. Work items: column * heads + head. Buffers: partial, state, output (f32).
+Program BuildCombine(const AttentionShape& shape);
+
+}  // namespace boltbeam::kernel
