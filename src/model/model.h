@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -27,7 +29,7 @@ struct Architecture {
   Activation activation = Activation::kSilu;
   bool qk_norm = false;          // RMSNorm per head on q and k before RoPE
   bool qkv_bias = false;         // biases on q, k, v may be present
-  bool post_norms = false;       // sandwich norms (gemma3)
+  bool post_norms = false;       // norms after attention and after the feed-forward block, before the residual
   bool scale_embedding = false;  // embedding * sqrt(hidden)
   bool runnable = false;         // false: inspected and bounded only
   std::string not_runnable_reason;
@@ -39,7 +41,7 @@ struct HyperParameters {
   double rms_epsilon = 0, rope_base = 10000, attention_scale = 0;  // attention_scale: 1/sqrt(head_dim) by default
   double rope_frequency_scale = 1;                                 // linear scaling: 1/factor
   std::uint32_t sliding_window = 0;                                // 0: none
-  std::uint32_t sliding_window_pattern = 0;                        // gemma3: every n-th layer is global
+  std::uint32_t sliding_window_pattern = 0;                        // every n-th layer is global
 
   /// Positions of the KV cache that layer reads when the context holds depth of them.
   [[nodiscard]] std::uint64_t KvPositions(std::uint32_t layer, std::uint64_t depth) const;
@@ -69,6 +71,10 @@ enum class Role : std::uint8_t {
   kRopeFrequencies,
 };
 
+/// "attn_q": the role in the registry and in error messages.
+std::string_view RoleName(Role role);
+std::optional<Role> FindRole(std::string_view name);
+
 struct Tensor {
   const gguf::TensorInfo* info = nullptr;
   const formats::Format* format = nullptr;
@@ -92,6 +98,8 @@ class Model {
   /// The table that the vocabulary head multiplies by: its own, or the tied embedding.
   const Tensor& head() const;
   bool tied() const;
+  /// What is odd but not wrong, such as a vocabulary size that disagrees with the table's.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   std::shared_ptr<const gguf::File> file_;
@@ -99,6 +107,15 @@ class Model {
   HyperParameters hyper_;
   std::vector<Tensor> tensors_;
   std::map<std::pair<Role, std::int32_t>, std::size_t> index_;
+  std::vector<std::string> warnings_;
 };
+
+/// Whether this build can compute the model: kModelNotRunnable when its architecture is only inspected, kModelUnsupportedType
+/// when a tensor's type has no bit layout that a kernel can be generated from.
+Result<void> CheckRunnable(const Model& model);
+
+/// Bytes of a KV cache of that many positions, every layer in full; kModelKvCacheSize when it overflows or is above limit_bytes.
+Result<std::uint64_t> KvCacheBytes(const HyperParameters& hyper, std::uint64_t positions, std::uint32_t element_bytes,
+                                   std::uint64_t limit_bytes);
 
 }  // namespace boltbeam::model

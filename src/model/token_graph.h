@@ -27,17 +27,24 @@ struct Operation {
   std::string role;  // the account's part: attn_qo, attn_kv, ffn_gate_up, ffn_down, lm_head, norm, rope, ...
   std::int32_t layer = -1;
   const Tensor* weights = nullptr;                // kMatmul and kEmbed: the table. kNorm: the norm's vector
+  const Tensor* bias = nullptr;                   // kMatmul: added to its result
   std::uint64_t rows = 0, cols = 0, columns = 1;  // kMatmul: [rows x cols] times `columns` vectors
   bool adds_residual = false;
-  std::uint64_t weight_bytes = 0;      // read of the table
+  std::uint64_t weight_bytes = 0;      // read of the table: whole, or the rows that kEmbed gathers
   std::uint64_t activation_bytes = 0;  // 16-bit activations in and out
-  std::uint64_t kv_bytes = 0;          // KV cache read and appended
+  std::uint64_t kv_bytes = 0;          // KV cache read
+  std::uint64_t kv_append_bytes = 0;   // KV cache written: shown, not part of a floor
   std::uint64_t flops = 0;             // 2 per multiply-add
+
+  /// Whether the memory has to deliver it: tables and the KV cache. Everything else touches only activations and small
+  /// vectors, which a cache holds.
+  [[nodiscard]] bool Streams() const { return kind == OpKind::kMatmul || kind == OpKind::kAttention; }
 };
 
 struct GraphOptions {
-  std::uint64_t tokens = 1;  // M: positions computed together
-  std::uint64_t depth = 0;   // positions already in the KV cache
+  std::uint64_t tokens = 1;     // positions of one sequence computed together
+  std::uint64_t depth = 0;      // positions already in its KV cache
+  std::uint64_t sequences = 1;  // independent sequences, each with its own KV cache
   std::uint32_t kv_element_bytes = 2;
   bool head_once = true;  // a prompt needs logits of its last token only
 };

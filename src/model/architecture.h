@@ -1,0 +1,60 @@
+// The registry of architectures, data/models/architectures.json: which tensors and keys each one has.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "model/model.h"
+
+namespace boltbeam::model {
+
+/// One tensor that an architecture has: its name (`*` stands for the layer), role and shape in symbols.
+struct TensorRule {
+  std::string name;
+  Role role = Role::kEmbedding;
+  std::vector<std::string> shape;
+  bool optional = false;
+
+  [[nodiscard]] bool per_layer() const { return name.starts_with("blk.*."); }
+};
+
+struct Range {
+  std::uint64_t least = 0, most = 0;
+};
+
+struct ArchitectureRow {
+  Architecture architecture;
+  std::vector<TensorRule> tensors;
+  std::vector<std::string> required;       // keys, without the architecture's prefix
+  std::vector<std::string> refused_keys;   // keys that ask for something this build does not do
+  std::map<std::string, double> defaults;  // values of keys that may be absent
+  bool sliding_window = false;
+
+  [[nodiscard]] bool Requires(std::string_view key) const;
+};
+
+/// A tensor of a kind that is known but not supported.
+struct RefusedTensor {
+  std::string part;  // of its name
+  std::string reason;
+};
+
+struct ArchitectureRegistry {
+  std::vector<ArchitectureRow> rows;
+  std::map<std::string, Range, std::less<>> ranges;  // legal values of integer keys
+  std::vector<std::string> rope_scaling;             // types that are supported
+  std::vector<RefusedTensor> refused_tensors;
+
+  /// kModelArchitecture when there is no such row.
+  [[nodiscard]] Result<const ArchitectureRow*> Find(std::string_view name) const;
+};
+
+Result<ArchitectureRegistry> ParseArchitectures(std::string_view json);
+/// The embedded registry.
+Result<ArchitectureRegistry> LoadArchitectures();
+
+}  // namespace boltbeam::model
