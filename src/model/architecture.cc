@@ -29,7 +29,8 @@ Result<Architecture> ParseFlags(const json& row) {
   architecture.name = row.at("name").get<std::string>();
   const std::string rope = row.at("rope").get<std::string>();
   const std::string activation = row.at("activation").get<std::string>();
-  if (rope != "norm" && rope != "neox") return Fail(Code::kJson, std::string(kRegistry), "rope " + rope, "norm or neox");
+  if (rope != "norm" && rope != "neox")
+    return Fail(Code::kJson, std::string(kRegistry), "rope " + rope, "norm or neox");
   if (activation != "silu" && activation != "gelu") {
     return Fail(Code::kJson, std::string(kRegistry), "activation " + activation, "silu or gelu");
   }
@@ -78,7 +79,9 @@ Result<ArchitectureRegistry> ParseDocument(const json& document) {
 
 }  // namespace
 
-bool ArchitectureRow::Requires(std::string_view key) const { return std::ranges::find(required, key) != required.end(); }
+bool ArchitectureRow::Requires(std::string_view key) const {
+  return std::ranges::find(required, key) != required.end();
+}
 
 Result<const ArchitectureRow*> ArchitectureRegistry::Find(std::string_view name) const {
   std::string known;

@@ -41,8 +41,8 @@ void AddToGroup(std::vector<CensusGroup>& groups, const Model& model, const Cens
 
 /// Where in a token a part is read: the order of roles within a layer, then the head.
 int ReadingOrder(const CensusGroup& group) {
-  constexpr std::string_view kOrder[] = {"embed", "norm", "bias", "rope", "attn_qo", "attn_kv", "ffn_gate_up", "ffn_down",
-                                         "lm_head"};
+  constexpr std::string_view kOrder[] = {"embed",   "norm",        "bias",     "rope",   "attn_qo",
+                                         "attn_kv", "ffn_gate_up", "ffn_down", "lm_head"};
   return static_cast<int>(std::ranges::find(kOrder, group.role) - std::begin(kOrder));
 }
 

@@ -56,7 +56,8 @@ class KeyReader {
 
   Result<std::uint32_t> InRange(std::string_view key, std::uint64_t value) const {
     const auto range = registry_.ranges.find(key);
-    if (range == registry_.ranges.end()) return Fail(Code::kInternal, Where(key), "no legal range", "one in the registry");
+    if (range == registry_.ranges.end())
+      return Fail(Code::kInternal, Where(key), "no legal range", "one in the registry");
     if (value < range->second.least || value > range->second.most) {
       return Fail(Code::kModelParameterRange, Where(key), std::to_string(value),
                   fmt::format("{} to {}", range->second.least, range->second.most));
@@ -207,8 +208,7 @@ std::uint64_t HyperParameters::KvPositions(std::uint32_t layer, std::uint64_t de
 Result<std::uint64_t> KvCacheBytes(const HyperParameters& hyper, std::uint64_t positions, std::uint32_t element_bytes,
                                    std::uint64_t limit_bytes) {
   // Every factor but positions is bounded by the registry's ranges, so that this product can't overflow.
-  const std::uint64_t per_position =
-      std::uint64_t{2} * hyper.layers * hyper.kv_heads * hyper.head_dim * element_bytes;
+  const std::uint64_t per_position = std::uint64_t{2} * hyper.layers * hyper.kv_heads * hyper.head_dim * element_bytes;
   const std::optional<std::uint64_t> bytes = CheckedMul(per_position, positions);
   if (!bytes || *bytes > limit_bytes) {
     return Fail(Code::kModelKvCacheSize, "KV cache",

@@ -25,7 +25,8 @@ SplitName SplitLayer(const std::string& name) {
   std::uint32_t layer = 0;
   const char* begin = name.data() + kPrefix.size();
   const auto [end, error] = std::from_chars(begin, name.data() + dot, layer);
-  const bool canonical = error == std::errc() && end == name.data() + dot && (*begin != '0' || dot == kPrefix.size() + 1);
+  const bool canonical =
+      error == std::errc() && end == name.data() + dot && (*begin != '0' || dot == kPrefix.size() + 1);
   if (!canonical) return {name, -1};
   return {std::string(kPrefix) + "*" + name.substr(dot), layer};
 }

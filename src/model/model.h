@@ -110,11 +110,12 @@ class Model {
   std::vector<std::string> warnings_;
 };
 
-/// Whether this build can compute the model: kModelNotRunnable when its architecture is only inspected, kModelUnsupportedType
-/// when a tensor's type has no bit layout that a kernel can be generated from.
+/// Whether this build can compute the model: kModelNotRunnable when its architecture is only inspected,
+/// kModelUnsupportedType when a tensor's type has no bit layout that a kernel can be generated from.
 Result<void> CheckRunnable(const Model& model);
 
-/// Bytes of a KV cache of that many positions, every layer in full; kModelKvCacheSize when it overflows or is above limit_bytes.
+/// Bytes of a KV cache of that many positions, every layer in full; kModelKvCacheSize when it overflows or is above
+/// limit_bytes.
 Result<std::uint64_t> KvCacheBytes(const HyperParameters& hyper, std::uint64_t positions, std::uint32_t element_bytes,
                                    std::uint64_t limit_bytes);
 

@@ -85,7 +85,8 @@ class GraphBuilder {
 
   void Rope() {
     const std::uint64_t rotated = QueryElements() + KvElements();
-    Elementwise(OpKind::kRope, "rope", rotated, rotated, 3 * rotated + (model_.architecture().qk_norm ? 4 * rotated : 0));
+    Elementwise(OpKind::kRope, "rope", rotated, rotated,
+                3 * rotated + (model_.architecture().qk_norm ? 4 * rotated : 0));
     operations_.back().kv_append_bytes = 2 * KvElements() * options_.kv_element_bytes * columns_;
   }
 
@@ -102,8 +103,8 @@ class GraphBuilder {
     const auto layer = static_cast<std::uint32_t>(layer_);
     Operation& operation = Add(OpKind::kAttention, "attention");
     // Tokens of one sequence share one read of its cache; every sequence has its own.
-    operation.kv_bytes = 2 * KvElements() * options_.kv_element_bytes * hyper_.KvPositions(layer, options_.depth) *
-                         options_.sequences;
+    operation.kv_bytes =
+        2 * KvElements() * options_.kv_element_bytes * hyper_.KvPositions(layer, options_.depth) * options_.sequences;
     operation.activation_bytes = kActivationBytes * 2 * QueryElements() * columns_;
     operation.flops = 4 * QueryElements() * SeenPositions(layer) * options_.sequences;  // scores and weighted sum
   }
