@@ -1,0 +1,162 @@
+#include "report/table.h"
+
+#include <algorithm>
+
+namespace boltbeam::report {
+namespace {
+
+constexpr std::string_view kGap = "  ";
+constexpr std::string_view kEllipsis = "…";
+
+bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+/// The first `width` characters, the last of them an ellipsis when something was cut.
+std::string Shorten(const std::string& text, std::size_t width) {
+  if (DisplayWidth(text) <= width) return text;
+  if (width == 0) return {};
+  std::size_t end = 0;
+  for (std::size_t taken = 0; end < text.size(); ++end) {
+    if (IsContinuation(text[end])) continue;
+    if (++taken == width) break;
+  }
+  return text.substr(0, end) + std::string(kEllipsis);
+}
+
+std::string Pad(const std::string& text, std::size_t width, Align align) {
+  const std::string shown = Shorten(text, width);
+  const std::string space(width - std::min(width, DisplayWidth(shown)), ' ');
+  return align == Align::kLeft ? shown + space : space + shown;
+}
+
+void TrimRight(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
+
+std::string QuoteCsv(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+std::string EscapeMarkdown(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c == '\n' ? ' ' : c;
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::size_t DisplayWidth(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !IsContinuation(c); }));
+}
+
+std::string Wrap(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string lines;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find(' ');
+    const std::string_view word = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    const std::size_t length = DisplayWidth(word);
+    if (column > indent && column + 1 + length > width) {
+      lines += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > 0 && !lines.empty()) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += length;
+  }
+  return lines;
+}
+
+void Table::Add(std::vector<Cell> cells) {
+  cells.resize(columns_.size(), Cell(""));
+  rows_.push_back(std::move(cells));
+}
+
+void Table::AddRule() { rules_.push_back(rows_.size()); }
+
+std::vector<std::size_t> Table::Widths(std::size_t width) const {
+  std::vector<std::size_t> widths;
+  std::size_t total = columns_.empty() ? 0 : kGap.size() * (columns_.size() - 1);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::size_t widest = DisplayWidth(columns_[i].title);
+    for (const std::vector<Cell>& row : rows_) widest = std::max(widest, DisplayWidth(row[i].text));
+    widths.push_back(widest);
+    total += widest;
+  }
+  constexpr std::size_t kLeastWidth = 6;
+  while (total > width) {  // numbers are never cut: the widest name gives way
+    std::size_t* widest = nullptr;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].align != Align::kLeft || widths[i] <= kLeastWidth) continue;
+      if (widest == nullptr || widths[i] > *widest) widest = &widths[i];
+    }
+    if (widest == nullptr) break;
+    --*widest;
+    --total;
+  }
+  return widths;
+}
+
+std::string Table::Text(std::size_t width) const {
+  const std::vector<std::size_t> widths = Widths(width);
+  std::size_t total = 0;
+  for (const std::size_t column : widths) total += column + (total > 0 ? kGap.size() : 0);
+  std::string rule;
+  for (std::size_t i = 0; i < total; ++i) rule += "─";
+  std::string text;
+  const auto add_line = [&](auto cell) {
+    std::string line;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (i > 0) line += kGap;
+      line += Pad(cell(i), widths[i], columns_[i].align);
+    }
+    TrimRight(line);
+    text += line + "\n";
+  };
+  add_line([&](std::size_t i) { return columns_[i].title; });
+  text += rule + "\n";
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    if (std::ranges::find(rules_, row) != rules_.end() && row > 0) text += rule + "\n";
+    add_line([&](std::size_t i) { return rows_[row][i].text; });
+  }
+  return text;
+}
+
+std::string Table::Markdown() const {
+  std::string text = "|", separator = "|";
+  for (const Column& column : columns_) {
+    text += " " + EscapeMarkdown(column.title) + " |";
+    separator += column.align == Align::kLeft ? " --- |" : " ---: |";
+  }
+  text += "\n" + separator + "\n";
+  for (const std::vector<Cell>& row : rows_) {
+    text += "|";
+    for (const Cell& cell : row) text += " " + EscapeMarkdown(cell.text) + " |";
+    text += "\n";
+  }
+  return text;
+}
+
+std::string Table::Csv() const {
+  const auto line = [&](auto cell) {
+    std::string joined;
+    bool first = true;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].key.empty()) continue;
+      joined += (first ? "" : ",") + QuoteCsv(cell(i));
+      first = false;
+    }
+    return joined + "\r\n";
+  };
+  std::string text = line([&](std::size_t i) { return columns_[i].key; });
+  for (const std::vector<Cell>& row : rows_) text += line([&](std::size_t i) { return row[i].raw; });
+  return text;
+}
+
+}  // namespace boltbeam::report
