@@ -80,6 +80,65 @@ Result<void> Dequantize(const Format& format, std::span<const std::byte> blocks,
 Result<void> Quantize(const Format& format, std::span<const float> values, std::span<std::byte> blocks);
 bool CanQuantize(const Format& format);
 
+/// The numbers that one block is made of, as its fields hold them: codes, scales and minimums are the stored numbers
+/// after bias and sign (a code of Q6_K is -32 to 31). Empty scales or minimums: the format has none.
+struct BlockParts {
+  std::span<const std::int32_t> codes;
+  std::span<const std::int32_t> scales;
+  std::span<const std::int32_t> minimums;
+  float d = 0;
+  float m = 0;
+};
+
+/// Writes explicit numbers into blocks: what quantizers and random models are made with. Made once per format, since it
+/// works out where every bit lies. The smallest and largest number of each field are those that fit it.
+class Packer {
+ public:
+  static Result<Packer> For(const Format& format);  // kUnsupportedFormat: no layout, or a plain float
+
+  /// kFormatBlocks: a count that is not the format's; kFormatValue: a number that does not fit its field.
+  Result<void> Pack(const BlockParts& parts, std::span<std::byte> block) const;
+
+ private:
+  /// One run of bits inside one byte of the block.
+  struct Slot {
+    std::uint32_t byte = 0;
+    std::uint32_t position = 0;  // of the lowest bit in the byte
+    std::uint32_t mask = 0;
+    std::uint32_t shift = 0;  // of these bits in the number
+  };
+  /// The slots of every element of a field, element by element.
+  struct Places {
+    std::vector<Slot> slots;
+    std::uint32_t count = 0;
+    std::int32_t bias = 0, lowest = 0, highest = 0;
+  };
+
+  static Places PlacesOf(const Field& field, std::uint32_t count);
+  static Result<void> Put(const Places& places, std::string_view what, std::span<const std::int32_t> numbers,
+                          std::span<std::byte> block);
+
+  std::string name_;
+  std::uint32_t bytes_ = 0;
+  Places codes_, scales_, minimums_;
+  ScaleWord d_;
+  std::optional<ScaleWord> m_;
+};
+
+/// The smallest and the largest number that a field can hold.
+std::int32_t LowestOf(const Field& field);
+std::int32_t HighestOf(const Field& field);
+
+/// The number that element index of a field holds in a block.
+std::int32_t ReadField(const Field& field, std::span<const std::byte> block, std::uint32_t index);
+
+/// Reads a registry: data/formats/types.json and rows.json as text. kFormatRow names the row and what is wrong with it.
+struct Registry {
+  std::vector<Format> formats;
+  std::vector<std::uint32_t> removed_types;
+};
+Result<Registry> ParseRegistry(std::string_view types_json, std::string_view rows_json);
+
 float HalfToFloat(std::uint16_t half);
 std::uint16_t FloatToHalf(float value);  // round to nearest even
 

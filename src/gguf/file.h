@@ -61,9 +61,13 @@ struct TensorInfo {
   std::uint64_t file_offset = 0;  // absolute, bytes
 };
 
+/// "u32", "array" ...
+std::string_view TypeName(ValueType type);
+
 struct OpenOptions {
-  bool strict = false;       // warnings become errors
+  bool strict = false;       // warnings become errors, and padding is read and must be zero
   bool allow_sparse = true;  // a file with holes holds shapes, not weights: false refuses it
+  std::uint64_t metadata_limit_bytes = std::uint64_t{512} << 20;  // of names and texts kept in memory
 };
 
 class File {
@@ -102,6 +106,9 @@ class File {
  private:
   struct State;
   explicit File(std::unique_ptr<State> state);
+  static Result<File> OpenOrThrow(const std::string& path, const OpenOptions& options);
+  template <typename T, typename Reader>
+  Result<std::vector<T>> ReadArray(const KeyValue& pair, const ArrayRef& array, Reader reader) const;
   std::unique_ptr<State> state_;
 };
 

@@ -1,0 +1,111 @@
+#include "formats/layout_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "formats/scale_word.h"
+
+namespace boltbeam::formats {
+namespace {
+
+/// Marks the bits of a block as they are given to numbers.
+class BitMap {
+ public:
+  BitMap(std::uint32_t bits, std::string where) : used_(bits), where_(std::move(where)) {}
+
+  Result<void> Take(std::uint64_t address, std::uint32_t width, std::string_view what) {
+    if (address + width > used_.size()) {
+      return Fail(Code::kFormatRow, where_, fmt::format("{} reaches bit {}", what, address + width),
+                  fmt::format("within the block's {} bits", used_.size()));
+    }
+    for (std::uint64_t bit = address; bit < address + width; ++bit) {
+      if (used_[bit])
+        return Fail(Code::kFormatRow, where_, fmt::format("{} uses bit {} again", what, bit), "each once");
+      used_[bit] = true;
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> CheckFull() const {
+    const auto unused = std::ranges::find(used_, false);
+    if (unused == used_.end()) return {};
+    return Fail(Code::kFormatRow, where_, fmt::format("bit {} belongs to no number", unused - used_.begin()),
+                "every bit of the block in use");
+  }
+
+ private:
+  std::vector<bool> used_;
+  std::string where_;
+};
+
+Result<void> CheckPieces(const Field& field, std::uint32_t count, std::string_view what, const std::string& where) {
+  std::uint32_t covered = 0;
+  for (const Piece& piece : field.pieces) {
+    const std::uint32_t mask = ((1U << piece.width) - 1) << piece.shift;
+    if ((covered & mask) != 0) return Fail(Code::kFormatRow, where, fmt::format("pieces of {} overlap", what), "none");
+    covered |= mask;
+    std::uint64_t product = 1;
+    for (const auto& digit : piece.digits) product = std::min<std::uint64_t>(product * digit.first, 1U << 20);
+    if (product != count) {
+      return Fail(Code::kFormatRow, where, fmt::format("digits of {} number {} elements", what, product),
+                  fmt::format("{}", count));
+    }
+  }
+  if (covered != (std::uint32_t{1} << field.bits) - 1) {
+    return Fail(Code::kFormatRow, where, fmt::format("pieces of {} do not make up {} bits", what, field.bits),
+                "every bit from one piece");
+  }
+  return {};
+}
+
+Result<void> TakeField(const Field& field, std::uint32_t count, std::string_view what, const std::string& where,
+                       BitMap& map) {
+  BOLTBEAM_TRY(CheckPieces(field, count, what, where));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    for (const Piece& piece : field.pieces) {
+      const std::uint32_t address = piece.BitAddress(i);
+      if (address % 8 + piece.width > 8) {
+        return Fail(Code::kFormatRow, where, fmt::format("a piece of {} crosses a byte at bit {}", what, address),
+                    "pieces within one byte");
+      }
+      BOLTBEAM_TRY(map.Take(address, piece.width, what));
+    }
+  }
+  return {};
+}
+
+Result<void> TakeWord(const ScaleWord& word, std::string_view what, const std::string& where, BitMap& map) {
+  if (word.base_bit % 8 != 0) {
+    return Fail(Code::kFormatRow, where, fmt::format("{} begins at bit {}", what, word.base_bit), "a whole byte");
+  }
+  return map.Take(word.base_bit, EncodingBits(word.encoding), what);
+}
+
+}  // namespace
+
+Result<void> CheckLayout(const Layout& layout, std::uint32_t elements, std::uint32_t bytes, const std::string& where) {
+  if (elements % layout.elements_per_scale != 0) {
+    return Fail(Code::kFormatRow, where, fmt::format("{} elements per scale", layout.elements_per_scale),
+                fmt::format("a divisor of {}", elements));
+  }
+  if (layout.minimums && !layout.m) return Fail(Code::kFormatRow, where, "minimums without m", "both or m alone");
+  if (!layout.codebook.empty()) {
+    if (layout.codes.is_signed || layout.codes.bias != 0 ||
+        layout.codebook.size() != (std::size_t{1} << layout.codes.bits)) {
+      return Fail(Code::kFormatRow, where, fmt::format("a codebook of {} values", layout.codebook.size()),
+                  "one value for each code, codes from 0");
+    }
+  }
+  const std::uint32_t scale_count = elements / layout.elements_per_scale;
+  BitMap map(bytes * 8, where);
+  BOLTBEAM_TRY(TakeField(layout.codes, elements, "codes", where, map));
+  if (layout.scales) BOLTBEAM_TRY(TakeField(*layout.scales, scale_count, "scales", where, map));
+  if (layout.minimums) BOLTBEAM_TRY(TakeField(*layout.minimums, scale_count, "minimums", where, map));
+  BOLTBEAM_TRY(TakeWord(layout.d, "d", where, map));
+  if (layout.m) BOLTBEAM_TRY(TakeWord(*layout.m, "m", where, map));
+  return map.CheckFull();
+}
+
+}  // namespace boltbeam::formats
