@@ -1,0 +1,143 @@
+// The small families against plain double arithmetic, at lengths that no vector divides.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "kernel/families/elementwise.h"
+#include "runner.h"
+
+namespace boltbeam::kernel_tests {
+namespace {
+
+constexpr double kLimit = 1e-5;
+
+std::vector<float> Normal(std::size_t count, unsigned seed, float scale = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+kernel::VectorShape Shape(std::uint64_t elements, std::uint16_t lanes) {
+  kernel::VectorShape shape;
+  shape.elements = elements;
+  shape.in_stride = elements * 4 + 64;  // columns need not touch
+  shape.out_stride = elements * 4;
+  shape.lanes = lanes;
+  return shape;
+}
+
+class LengthTest : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  std::uint64_t elements() const { return GetParam(); }
+  std::size_t in(std::size_t column, std::size_t i) const { return column * (elements() + 16) + i; }
+  std::size_t out(std::size_t column, std::size_t i) const { return column * elements() + i; }
+  static constexpr std::size_t kColumns = 3;
+};
+
+TEST_P(LengthTest, RmsNorm) {
+  const float epsilon = 1e-5F;
+  const auto x = Normal(kColumns * (elements() + 16), 1, 3);
+  const auto w = Normal(elements(), 2);
+  for (const std::uint16_t lanes : {8, 16}) {
+    const auto outcomes = RunEverywhere(kernel::BuildRmsNorm(Shape(elements(), lanes), epsilon),
+                                        {ToBytes(x), ToBytes(w), Bytes(kColumns * elements() * 4)}, 0, kColumns);
+    Agreement agreement;
+    for (const Outcome& outcome : outcomes) {
+      const auto y = FromBytes<float>(outcome.buffers[2]);
+      for (std::size_t c = 0; c < kColumns; ++c) {
+        double squares = 0;
+        for (std::size_t i = 0; i < elements(); ++i) squares += double{x[in(c, i)]} * x[in(c, i)];
+        const double factor = 1 / std::sqrt(squares / static_cast<double>(elements()) + double{epsilon});
+        for (std::size_t i = 0; i < elements(); ++i) {
+          const double expected = x[in(c, i)] * factor * w[i];
+          agreement.Add(y[out(c, i)], expected, std::abs(expected), outcome.way);
+        }
+      }
+    }
+    EXPECT_TRUE(agreement.Within(kLimit)) << agreement.worst << " " << agreement.where;
+  }
+}
+
+TEST_P(LengthTest, Gate) {
+  auto gate = Normal(kColumns * (elements() + 16), 3, 4);
+  gate[0] = 200;  // beyond what exp can hold
+  gate[1] = -200;
+  const auto up = Normal(gate.size(), 4);
+  const auto outcomes = RunEverywhere(kernel::BuildGate(Shape(elements(), 16)),
+                                      {ToBytes(gate), ToBytes(up), Bytes(kColumns * elements() * 4)}, 0, kColumns);
+  Agreement agreement;
+  for (const Outcome& outcome : outcomes) {
+    const auto y = FromBytes<float>(outcome.buffers[2]);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      for (std::size_t i = 0; i < elements(); ++i) {
+        const double g = gate[in(c, i)];
+        const double expected = g / (1 + std::exp(-g)) * up[in(c, i)];
+        // Near 0 the result is far below one unit of what enters: the terms are gate and up themselves.
+        agreement.Add(y[out(c, i)], expected, std::max(std::abs(expected), 1e-25), outcome.way);
+      }
+    }
+  }
+  EXPECT_TRUE(agreement.Within(kLimit)) << agreement.worst << " " << agreement.where;
+}
+
+INSTANTIATE_TEST_SUITE_P(Lengths, LengthTest, testing::Values(24, 37, 64, 576));
+
+TEST(ArgmaxTest, TheFirstOfTheLargestWins) {
+  for (const std::uint64_t elements : {std::uint64_t{5}, std::uint64_t{2048}, std::uint64_t{5003}}) {
+    for (const std::uint64_t best : {std::uint64_t{0}, elements / 2, elements - 1}) {
+      auto logits = Normal(elements + 32, 5);
+      for (std::size_t i = elements; i < logits.size(); ++i) logits[i] = 1000;  // padding must not win
+      logits[best] = 100;
+      if (best > 0 && best + 1 < elements) logits[best + 1] = 100;  // a tie
+      const std::uint64_t runs = (elements + kernel::kArgmaxChunk - 1) / kernel::kArgmaxChunk;
+      const auto partial = RunEverywhere(kernel::BuildArgmaxPartial(elements, 8), {ToBytes(logits), Bytes(runs * 8)}, 0,
+                                         static_cast<std::int64_t>(runs));
+      for (const Outcome& first : partial) {
+        const auto final = RunEverywhere(kernel::BuildArgmaxFinal(runs), {first.buffers[1], Bytes(4)}, 0, 1);
+        for (const Outcome& second : final) {
+          EXPECT_EQ(FromBytes<std::uint32_t>(second.buffers[1])[0], best) << first.way << ", " << second.way;
+        }
+      }
+    }
+  }
+}
+
+class RowTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(RowTest, DequantisedRow) {
+  const formats::Format* format = formats::FindFormat(GetParam());
+  ASSERT_NE(format, nullptr);
+  const std::uint64_t cols = format->elements == 1 ? 48 : std::uint64_t{2} * format->elements;
+  constexpr std::uint64_t kRows = 3;
+  std::vector<std::uint8_t> file(kRows * cols / format->elements * format->bytes);
+  std::mt19937 random(9);
+  for (auto& byte : file) byte = static_cast<std::uint8_t>(random() % 0x58);  // no infinity in any half
+  std::vector<double> expected(kRows * cols);
+  ASSERT_TRUE(formats::Dequantize(*format, std::as_bytes(std::span(file)), expected));
+  kernel::VectorShape shape;
+  shape.elements = cols;
+  shape.in_stride = file.size() / kRows;
+  shape.out_stride = cols * 4;
+  const auto program = kernel::BuildDequantizeRow(*format, shape);
+  ASSERT_TRUE(program) << program.error().Message();
+  Agreement agreement;
+  for (const Outcome& outcome : RunEverywhere(*program, {ToBytes(file), Bytes(kRows * cols * 4)}, 0, kRows)) {
+    const auto row = FromBytes<float>(outcome.buffers[1]);
+    double largest = 0;
+    for (const double value : expected) largest = std::max(largest, std::abs(value));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      agreement.Add(row[i], expected[i], largest, fmt::format("{} element {}", outcome.way, i));
+    }
+  }
+  EXPECT_TRUE(agreement.Within(1e-6)) << agreement.worst << " " << agreement.where;
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, RowTest, testing::Values("F32", "F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K"),
+                         [](const auto& format) { return std::string(format.param); });
+
+}  // namespace
+}  // namespace boltbeam::kernel_tests
