@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernel/builder.h"
+#include "kernel/families/state.h"
 
 namespace boltbeam::kernel {
 namespace {
@@ -76,7 +77,7 @@ class Gemv {
         Tile(at, b_.I64(0), out);
         return {};
       }
-      const Value tiles = Widen(b_.Load(state_, {Scalar::kI32, 1}, Memory::kWord, b_.I64(0)));
+      const Value tiles = Widen(StateWord(b_, state_, kStateTiles));
       b_.Loop(b_.I64(0), tiles, b_.I64(1), {}, [&](Value tile, auto) -> std::vector<Value> {
         Tile(at, tile * (geometry_.columns * ColumnStride()), out + tile * (geometry_.columns * OutStride()));
         return {};

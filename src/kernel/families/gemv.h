@@ -28,7 +28,7 @@ struct GemvShape {
 /// f32 of one output column lie `OutputStride(rows)` bytes apart: rows padded to whole cache lines.
 inline std::uint64_t OutputStride(std::uint64_t rows) { return (rows + 15) / 16 * 64; }
 
-/// Buffers: weights, activations, output (written), bias (kBias only), state (columns > 1 only: i32 number of tiles).
+/// Buffers: weights, activations, output (written), bias (kBias only), state (columns > 1 only: kStateTiles).
 Result<Program> BuildGemv(const WeightLayout& layout, const GemvGeometry& geometry, const GemvShape& shape);
 
 }  // namespace boltbeam::kernel
