@@ -1,0 +1,47 @@
+// The formulas of docs/formulas.md, one function each. A test checks the document's examples against them.
+#pragma once
+
+#include <algorithm>
+
+namespace boltbeam::roofline {
+
+/// Nanoseconds to move bytes: 1 GB/s is one byte a nanosecond.
+constexpr double MemoryFloorNs(double bytes, double bandwidth_gb_s) { return bytes / bandwidth_gb_s; }
+
+/// Nanoseconds for that many floating-point operations.
+constexpr double ComputeFloorNs(double flops, double peak_flop_s) { return flops / peak_flop_s * 1e9; }
+
+/// Tokens per second when each pass of `tokens` takes floor_ns.
+constexpr double LimitTokensPerSecond(double floor_ns, double tokens = 1) { return tokens * 1e9 / floor_ns; }
+
+/// Operations that the chip can do for each byte its memory delivers.
+constexpr double Ridge(double peak_flop_s, double bandwidth_gb_s) { return peak_flop_s / (bandwidth_gb_s * 1e9); }
+
+/// M*: tokens processed together at which a table's bytes and its sums take the same time.
+constexpr double CrossoverBatch(double bits_per_weight, double ridge) { return bits_per_weight / 16 * ridge; }
+
+/// Operations per byte of one decoded token.
+constexpr double DecodeIntensity(double bits_per_weight) { return 16 / bits_per_weight; }
+
+constexpr double BitsPerWeight(double bytes, double elements) { return 8 * bytes / elements; }
+
+/// 16-bit vectors into and out of one product.
+constexpr double ActivationBytes(double rows, double cols) { return 2 * (rows + cols); }
+
+/// Keys and values of `positions` tokens in every layer.
+constexpr double KvBytes(double layers, double kv_heads, double head_dim, double element_bytes, double positions) {
+  return layers * 2 * kv_heads * head_dim * element_bytes * positions;
+}
+
+/// Multiply-adds of a product with `columns` vectors, two operations each.
+constexpr double MatmulFlops(double elements, double columns) { return 2 * elements * columns; }
+
+/// Scores and weighted sums of `tokens` new positions after `depth` old ones: each sees what came before it and itself.
+constexpr double AttentionFlops(double layers, double heads, double head_dim, double tokens, double depth) {
+  return layers * 4 * heads * head_dim * (tokens * depth + tokens * (tokens + 1) / 2);
+}
+
+/// Little's law: bytes that have to be under way to keep a memory of that latency busy.
+constexpr double BytesInFlight(double bandwidth_gb_s, double latency_ns) { return bandwidth_gb_s * latency_ns; }
+
+}  // namespace boltbeam::roofline
