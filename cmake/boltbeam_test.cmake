@@ -8,6 +8,7 @@ function(boltbeam_test name)
   cmake_parse_arguments(arg "" "" "LABELS;LIBS" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE boltbeam_lib boltbeam_options GTest::gtest_main ${arg_LIBS})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")  # what tests of several modules share
   target_compile_definitions(
     ${name} PRIVATE BOLTBEAM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" BOLTBEAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                     BOLTBEAM_PROGRAM="$<TARGET_FILE:boltbeam>")

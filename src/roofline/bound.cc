@@ -46,7 +46,8 @@ class PartList {
  public:
   void Add(const Operation& operation) {
     const bool table = operation.kind == OpKind::kMatmul;
-    Part& part = Find(operation.role, table || operation.kind == OpKind::kEmbed ? operation.weights->format->name : "f16");
+    Part& part =
+        Find(operation.role, table || operation.kind == OpKind::kEmbed ? operation.weights->format->name : "f16");
     ++part.calls;
     part.streams = operation.Streams();
     part.flops += static_cast<double>(operation.flops);

@@ -21,7 +21,7 @@ struct Roof {
   double bandwidth_gb_s = 0;
   std::optional<double> peak_flop_s;
   std::optional<double> cache_bandwidth_gb_s;
-  std::optional<double> latency_ns;  // of a memory access
+  std::optional<double> latency_ns;       // of a memory access
   std::string bandwidth_from, peak_from;  // in words
 };
 
@@ -52,8 +52,8 @@ struct Pass {
   double weight_bytes = 0, activation_bytes = 0, kv_bytes = 0;
   double kv_append_bytes = 0, row_bytes = 0;  // shown, not in the floor
   double weight_flops = 0, attention_flops = 0;
-  double floor_ns = 0;         // the larger of all bytes over bandwidth and all operations over peak
-  double parts_floor_ns = 0;   // sum of the parts' floors: no part overlaps another
+  double floor_ns = 0;        // the larger of all bytes over bandwidth and all operations over peak
+  double parts_floor_ns = 0;  // sum of the parts' floors: no part overlaps another
   Limit limit = Limit::kUnknown;
 
   [[nodiscard]] double bytes() const { return weight_bytes + activation_bytes + kv_bytes; }

@@ -1,0 +1,405 @@
+#include "model/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "model/architecture.h"
+#include "model/census.h"
+#include "model/token_graph.h"
+#include "test_model.h"
+
+namespace boltbeam::model {
+namespace {
+
+Code LoadCode(TestModel& file) {
+  const Result<Model> model = Model::Load(file.Write());
+  return model ? Code::kCount : model.error().code;
+}
+
+std::string LoadMessage(TestModel& file) {
+  const Result<Model> model = Model::Load(file.Write());
+  return model ? "" : model.error().Message();
+}
+
+TEST(Load, EveryArchitectureOfTheRegistry) {
+  const ArchitectureRegistry registry = LoadArchitectures().value();
+  for (const ArchitectureRow& row : registry.rows) {
+    TestModel file(row.architecture.name);
+    if (row.sliding_window) file.Set("attention.sliding_window", 512u);
+    const Result<Model> model = Model::Load(file.Write());
+    ASSERT_TRUE(model) << model.error().Message();
+    EXPECT_EQ(model->hyper().layers, 2u);
+    EXPECT_EQ(model->hyper().vocab, 320u) << "from the embedding's shape";
+    EXPECT_DOUBLE_EQ(model->hyper().attention_scale, 0.125);
+    EXPECT_FALSE(model->tied());
+    EXPECT_EQ(model->architecture().qkv_bias, model->Find(Role::kAttnQBias, 1) != nullptr || !row.architecture.qk_norm);
+    EXPECT_EQ(CheckRunnable(*model).has_value(), row.architecture.runnable);
+  }
+}
+
+TEST(Load, DefaultsOfKeys) {
+  TestModel file("llama");
+  for (const char* key :
+       {"attention.head_count_kv", "attention.key_length", "attention.value_length", "rope.freq_base"}) {
+    file.Erase(key);
+  }
+  for (const char* name : {"attn_k", "attn_v"}) {
+    for (const char* layer : {"0", "1"}) file.Find(std::string("blk.") + layer + "." + name + ".weight").shape[1] = 256;
+  }
+  const Model model = Model::Load(file.Write()).value();
+  EXPECT_EQ(model.hyper().kv_heads, 4u);
+  EXPECT_EQ(model.hyper().head_dim, 64u);
+  EXPECT_EQ(model.hyper().rope_dims, 64u);
+  EXPECT_DOUBLE_EQ(model.hyper().rope_base, 10000);
+}
+
+TEST(Load, TiedHeadIsTheEmbedding) {
+  TestModel file("qwen3");
+  file.Remove("output.weight");
+  const Model model = Model::Load(file.Write()).value();
+  EXPECT_TRUE(model.tied());
+  EXPECT_EQ(&model.head(), model.Find(Role::kEmbedding));
+}
+
+TEST(Load, RopeFrequenciesAndLinearScaling) {
+  TestModel file("llama");
+  file.AddTable("rope_freqs.weight", "F32", {32});
+  file.Set("rope.scaling.type", "linear");
+  file.Set("rope.scaling.factor", 4.0f);
+  const Model model = Model::Load(file.Write()).value();
+  EXPECT_NE(model.Find(Role::kRopeFrequencies), nullptr);
+  EXPECT_DOUBLE_EQ(model.hyper().rope_frequency_scale, 0.25);
+}
+
+TEST(Load, ListsPerLayerAreReadWhenTheyAgree) {
+  TestModel file("qwen3");
+  file.Set("attention.head_count_kv", std::vector<std::int32_t>{2, 2});
+  EXPECT_EQ(Model::Load(file.Write())->hyper().kv_heads, 2u);
+  file.Set("attention.head_count_kv", std::vector<std::int32_t>{2, 1});
+  EXPECT_EQ(LoadCode(file), Code::kModelUnsupportedKey);
+}
+
+TEST(Load, AVocabularySizeThatDisagreesIsAWarning) {
+  TestModel file("llama");
+  file.Set("vocab_size", 319u);
+  const Model model = Model::Load(file.Write()).value();
+  ASSERT_EQ(model.warnings().size(), 1u);
+  EXPECT_NE(model.warnings()[0].find("319"), std::string::npos);
+}
+
+TEST(Refuse, UnknownArchitecture) {
+  TestModel file("wavenet");
+  EXPECT_EQ(LoadCode(file), Code::kModelArchitecture);
+  EXPECT_NE(LoadMessage(file).find("wavenet"), std::string::npos);
+}
+
+TEST(Refuse, UnknownTensorByName) {
+  TestModel file("llama");
+  file.AddTable("blk.1.attn_surprise.weight", "F32", {256});
+  EXPECT_EQ(LoadCode(file), Code::kModelUnknownTensor);
+  EXPECT_NE(LoadMessage(file).find("blk.1.attn_surprise.weight"), std::string::npos);
+  file.Remove("blk.1.attn_surprise.weight");
+  file.AddTable("blk.01.attn_norm.weight", "F32", {256});
+  EXPECT_EQ(LoadCode(file), Code::kModelUnknownTensor) << "a layer has one spelling";
+}
+
+TEST(Refuse, TensorsOfKindsThatAreNotSupported) {
+  for (const char* name : {"blk.0.attn_qkv.weight", "blk.0.ffn_gate_exps.weight", "blk.0.ssm_in.weight"}) {
+    TestModel file("llama");
+    file.AddTable(name, "F32", {256, 8});
+    EXPECT_EQ(LoadCode(file), Code::kModelUnsupportedTensor) << name;
+  }
+}
+
+TEST(Refuse, Class53AbsurdParameters) {
+  for (const char* key : {"block_count", "context_length", "embedding_length", "feed_forward_length",
+                          "attention.head_count", "attention.head_count_kv", "attention.key_length"}) {
+    for (const std::uint32_t value : {0u, 4000000000u}) {
+      TestModel file("qwen3");
+      file.Set(key, value);
+      EXPECT_EQ(LoadCode(file), Code::kModelParameterRange) << key << " " << value;
+    }
+  }
+  TestModel huge("llama");
+  huge.Find("token_embd.weight").shape[1] = 1u << 25;
+  EXPECT_EQ(LoadCode(huge), Code::kModelParameterRange) << "vocabulary";
+  TestModel empty("qwen3");
+  empty.Set("attention.head_count_kv", std::vector<std::int32_t>{});
+  EXPECT_EQ(LoadCode(empty), Code::kModelParameterRange) << "an empty list";
+}
+
+TEST(Refuse, Class54ParametersThatContradictEachOther) {
+  TestModel heads("qwen3");
+  heads.Set("attention.head_count_kv", 3u);
+  EXPECT_EQ(LoadCode(heads), Code::kModelParameterMismatch);
+  TestModel hidden("llama");
+  hidden.Erase("attention.key_length");
+  hidden.Set("attention.head_count", 6u);
+  EXPECT_EQ(LoadCode(hidden), Code::kModelParameterMismatch);
+  for (const std::uint32_t dims : {63u, 66u}) {
+    TestModel rope("llama");
+    rope.Set("rope.dimension_count", dims);
+    EXPECT_EQ(LoadCode(rope), Code::kModelParameterMismatch) << dims;
+  }
+}
+
+TEST(Refuse, Class55MoreExpertsUsedThanThereAre) {
+  TestModel file("llama");
+  file.Set("expert_count", 4u);
+  file.Set("expert_used_count", 5u);
+  EXPECT_EQ(LoadCode(file), Code::kModelExpertCount);
+  file.Set("expert_used_count", 2u);
+  EXPECT_EQ(LoadCode(file), Code::kModelUnsupportedKey) << "a mixture";
+  file.Set("expert_count", 0u);
+  file.Set("expert_used_count", 0u);
+  EXPECT_EQ(LoadCode(file), Code::kCount) << "no experts";
+}
+
+TEST(Refuse, Class56FloatsThatAreNotFiniteAndPositive) {
+  for (const char* key :
+       {"attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.scaling.factor", "attention.scale"}) {
+    for (const float value : {0.0f, -1.0f, std::nanf(""), std::numeric_limits<float>::infinity()}) {
+      TestModel file("llama");
+      file.Set(key, value);
+      EXPECT_EQ(LoadCode(file), Code::kModelParameterFloat) << key << " " << value;
+    }
+  }
+  TestModel file("llama");
+  file.Set("rope.scaling.type", "yarn");
+  EXPECT_EQ(LoadCode(file), Code::kModelRopeScaling);
+}
+
+TEST(Refuse, Class57ShapesThatTheParametersDoNotImply) {
+  TestModel file("qwen3");
+  file.Find("blk.1.attn_k.weight").shape = {256, 256};
+  EXPECT_EQ(LoadCode(file), Code::kModelTensorShape);
+  EXPECT_NE(LoadMessage(file).find("[256, 256]; expected [256, 128] from [hidden, kv]"), std::string::npos);
+  file.Find("blk.1.attn_k.weight").shape = {256, 128, 2};
+  EXPECT_EQ(LoadCode(file), Code::kModelTensorShape);
+}
+
+TEST(Refuse, Class58MissingAndExtraLayers) {
+  TestModel missing("qwen3");
+  missing.Remove("blk.1.ffn_up.weight");
+  EXPECT_EQ(LoadCode(missing), Code::kModelMissingTensor);
+  EXPECT_NE(LoadMessage(missing).find("blk.1.ffn_up.weight"), std::string::npos);
+  TestModel no_embedding("qwen3");
+  no_embedding.Remove("token_embd.weight");
+  EXPECT_EQ(LoadCode(no_embedding), Code::kModelMissingTensor);
+  TestModel extra("qwen3");
+  extra.AddTable("blk.2.attn_norm.weight", "F32", {256});
+  EXPECT_EQ(LoadCode(extra), Code::kModelExtraLayer);
+  TestModel no_bias("qwen2");
+  no_bias.Remove("blk.0.attn_q.bias");
+  EXPECT_EQ(LoadCode(no_bias), Code::kModelMissingTensor);
+}
+
+TEST(Refuse, Class59KvCacheThatDoesNotFit) {
+  HyperParameters hyper;
+  hyper.layers = 36;
+  hyper.kv_heads = 8;
+  hyper.head_dim = 128;
+  EXPECT_EQ(KvCacheBytes(hyper, 512, 2, 1u << 30).value(), 75497472u);
+  EXPECT_EQ(KvCacheBytes(hyper, 1u << 20, 2, 1u << 30).error().code, Code::kModelKvCacheSize);
+  EXPECT_EQ(KvCacheBytes(hyper, ~std::uint64_t{0}, 2, ~std::uint64_t{0}).error().code, Code::kModelKvCacheSize);
+}
+
+TEST(Refuse, Class60TypesThatNoKernelCanBeGeneratedFor) {
+  const formats::Format* opaque = nullptr;
+  for (const formats::Format& format : formats::AllFormats()) {
+    if (!format.layout && format.elements <= 256) opaque = &format;
+  }
+  ASSERT_NE(opaque, nullptr);
+  TestModel file("llama");
+  file.Find("blk.0.ffn_up.weight").type = opaque->type;
+  const Model model = Model::Load(file.Write()).value();
+  EXPECT_EQ(CheckRunnable(model).error().code, Code::kModelUnsupportedType);
+}
+
+TEST(Refuse, RunningWhatIsOnlyInspected) {
+  TestModel file("gemma3");
+  file.Set("attention.sliding_window", 512u);
+  const Model model = Model::Load(file.Write()).value();
+  EXPECT_EQ(CheckRunnable(model).error().code, Code::kModelNotRunnable);
+  EXPECT_NE(CheckRunnable(model).error().found.find("later release"), std::string::npos);
+}
+
+TEST(Refuse, KeysThatAskForMore) {
+  TestModel file("llama");
+  file.Set("attn_logit_softcapping", 50.0f);
+  EXPECT_EQ(LoadCode(file), Code::kModelUnsupportedKey);
+  TestModel lengths("llama");
+  lengths.Set("attention.value_length", 32u);
+  EXPECT_EQ(LoadCode(lengths), Code::kModelUnsupportedKey);
+}
+
+TEST(Registry, RefusesABrokenRow) {
+  EXPECT_EQ(ParseArchitectures("{").error().code, Code::kJson);
+  EXPECT_EQ(ParseArchitectures("{}").error().code, Code::kJson);
+  EXPECT_EQ(FindRole("attn_q"), Role::kAttnQ);
+  EXPECT_FALSE(FindRole("attn_z").has_value());
+}
+
+TEST(Window, LayersReadAsManyPositionsAsTheySee) {
+  HyperParameters hyper;
+  hyper.sliding_window = 512;
+  hyper.sliding_window_pattern = 6;
+  EXPECT_EQ(hyper.KvPositions(0, 4096), 512u);
+  EXPECT_EQ(hyper.KvPositions(5, 4096), 4096u) << "every sixth layer is global";
+  EXPECT_EQ(hyper.KvPositions(0, 100), 100u);
+  hyper.sliding_window = 0;
+  EXPECT_EQ(hyper.KvPositions(0, 4096), 4096u);
+}
+
+TEST(Census, GoldenTablesOfQwen3EightB) {
+  std::ifstream stream(BOLTBEAM_TEST_DATA "/qwen3-8b-q4_k_m.json");
+  const nlohmann::json golden = nlohmann::json::parse(stream);
+  const Model model = Model::Load(Qwen3EightB().Write()).value();
+  const Census census = TakeCensus(model);
+  const nlohmann::json& totals = golden["totals"];
+  EXPECT_EQ(census.counted_tensors, 253u);
+  EXPECT_EQ(census.counted_bytes, totals["weights_bytes"].get<std::uint64_t>());
+  EXPECT_EQ(census.tensor_bytes, totals["data_bytes"].get<std::uint64_t>());
+  EXPECT_EQ(census.counted_bytes + census.excluded_bytes, census.tensor_bytes);
+  EXPECT_EQ(census.excluded_bytes,
+            totals["norms_bytes"].get<std::uint64_t>() + totals["token_embd_bytes"].get<std::uint64_t>());
+  EXPECT_EQ(census.row_bytes, 2304u);
+  EXPECT_NEAR(census.BitsPerWeight(), 4.937, 0.0005);
+  std::size_t counted_groups = 0;
+  for (const CensusGroup& group : census.groups) {
+    if (group.exclusion != Exclusion::kNone) continue;
+    ++counted_groups;
+    bool found = false;
+    for (const nlohmann::json& row : golden["roles"]) {
+      if (row["role"] != group.role || row["format"] != group.format) continue;
+      found = true;
+      EXPECT_EQ(group.tensors, row["count"].get<std::uint64_t>()) << group.role;
+      EXPECT_EQ(group.bytes, row["total_bytes"].get<std::uint64_t>()) << group.role;
+      EXPECT_EQ(group.elements, row["weight_elements"].get<std::uint64_t>()) << group.role;
+      EXPECT_EQ(group.rows, row["rows"].get<std::uint64_t>()) << group.role;
+    }
+    EXPECT_TRUE(found) << group.role << " " << group.format;
+  }
+  EXPECT_EQ(counted_groups, golden["roles"].size());
+  const auto layers = golden["q6_k_layers"]["layers"].get<std::vector<std::int32_t>>();
+  for (const Tensor& tensor : model.tensors()) {
+    if (tensor.role != Role::kAttnV && tensor.role != Role::kFfnDown) continue;
+    const bool q6 = std::ranges::find(layers, tensor.layer) != layers.end();
+    EXPECT_EQ(tensor.format->name, q6 ? "Q6_K" : "Q4_K") << tensor.info->name;
+  }
+}
+
+TEST(Census, ATiedTableIsCountedOnceAsTheHead) {
+  TestModel file("qwen3");
+  file.Remove("output.weight");
+  const Model model = Model::Load(file.Write()).value();
+  const Census census = TakeCensus(model);
+  EXPECT_EQ(census.counted_bytes + census.excluded_bytes, census.tensor_bytes);
+  EXPECT_EQ(census.counted_tensors, 2u * 7 + 1);
+  std::uint64_t heads = 0;
+  for (const CensusGroup& group : census.groups) {
+    if (group.role == "lm_head") heads += group.tensors;
+    EXPECT_NE(group.role, "embed");
+  }
+  EXPECT_EQ(heads, 1u);
+}
+
+struct Totals {
+  std::uint64_t weights = 0, activations = 0, kv = 0, append = 0, weight_flops = 0, attention_flops = 0;
+};
+
+Totals Sum(const Model& model, const GraphOptions& options) {
+  Totals totals;
+  for (const Operation& operation : BuildTokenGraph(model, options)) {
+    totals.kv += operation.kv_bytes;
+    totals.append += operation.kv_append_bytes;
+    if (operation.kind == OpKind::kAttention) totals.attention_flops += operation.flops;
+    if (operation.kind != OpKind::kMatmul) continue;
+    totals.weights += operation.weight_bytes;
+    totals.activations += operation.activation_bytes;
+    totals.weight_flops += operation.flops;
+  }
+  return totals;
+}
+
+TEST(TokenGraph, GoldenTotalsOfQwen3EightB) {
+  const Model model = Model::Load(Qwen3EightB().Write()).value();
+  const Totals token = Sum(model, {});
+  EXPECT_EQ(token.weights, 4670533632u);
+  EXPECT_EQ(token.weights + token.activations, 4676301568u);
+  EXPECT_EQ(token.kv, 0u);
+  EXPECT_EQ(token.append, 147456u);
+  GraphOptions deep;
+  deep.depth = 512;
+  EXPECT_EQ(Sum(model, deep).kv, 75497472u);
+  GraphOptions prompt;
+  prompt.tokens = 512;
+  EXPECT_EQ(Sum(model, prompt).weight_flops, 7113710501888u) << "in the layers, and the head once";
+  EXPECT_EQ(Sum(model, prompt).attention_flops, 36ull * 4 * 32 * 128 * (512 * 513 / 2));
+  prompt.head_once = false;
+  EXPECT_EQ(Sum(model, prompt).weights + Sum(model, prompt).activations, 7623716864u) << "golden identity m512";
+  EXPECT_EQ(Sum(model, prompt).weight_flops, 7749731614720u) << "golden m512 with the head for every token";
+}
+
+TEST(TokenGraph, SequencesHaveTheirOwnCacheTokensShareIt) {
+  TestModel file("qwen3");
+  const Model model = Model::Load(file.Write()).value();
+  GraphOptions options;
+  options.depth = 100;
+  const std::uint64_t one = Sum(model, options).kv;
+  options.sequences = 4;
+  EXPECT_EQ(Sum(model, options).kv, 4 * one);
+  EXPECT_EQ(Sum(model, options).attention_flops, 4ull * 2 * 4 * 256 * 101);
+  options.sequences = 1;
+  options.tokens = 4;
+  EXPECT_EQ(Sum(model, options).kv, one);
+  EXPECT_EQ(Sum(model, options).attention_flops, 2ull * 4 * 256 * (101 + 102 + 103 + 104));
+}
+
+TEST(TokenGraph, WindowsLimitWhatIsRead) {
+  TestModel file("gemma3", {6, 256, 512, 4, 2, 64, 320});
+  file.Set("attention.sliding_window", 128u);
+  const Model model = Model::Load(file.Write()).value();
+  GraphOptions options;
+  options.depth = 1000;
+  const std::uint64_t per_position = 2 * 128 * 2;
+  EXPECT_EQ(Sum(model, options).kv, per_position * (5 * 128 + 1000));
+  options.depth = 126;
+  options.tokens = 4;  // 127, 128, 128, 128 in windowed layers; 127 to 130 in the global one
+  EXPECT_EQ(Sum(model, options).attention_flops, 4ull * 256 * (5 * (127 + 3 * 128) + 127 + 128 + 129 + 130));
+}
+
+TEST(TokenGraph, OrderOfALayer) {
+  TestModel file("qwen2");
+  const Model model = Model::Load(file.Write()).value();
+  const std::vector<Operation> graph = BuildTokenGraph(model, {});
+  std::string order;
+  for (std::size_t i = 0; i < 14; ++i) order += graph[i].role + (graph[i].adds_residual ? "+ " : " ");
+  EXPECT_EQ(
+      order,
+      "embed norm attn_qo attn_kv attn_kv rope attention attn_qo+ norm ffn_gate_up ffn_gate_up gate ffn_down+ norm ");
+  EXPECT_EQ(graph.back().kind, OpKind::kArgmax);
+  EXPECT_NE(graph[2].bias, nullptr);
+  EXPECT_EQ(graph[2].weights, model.Find(Role::kAttnQ, 0));
+  EXPECT_EQ(graph.size(), 1u + 2 * 12 + 3);
+}
+
+TEST(TokenGraph, PostNormsTakeTheResidual) {
+  TestModel file("gemma3");
+  file.Set("attention.sliding_window", 512u);
+  const Model model = Model::Load(file.Write()).value();
+  int residuals = 0;
+  for (const Operation& operation : BuildTokenGraph(model, {})) {
+    if (!operation.adds_residual) continue;
+    ++residuals;
+    EXPECT_EQ(operation.kind, OpKind::kNorm);
+  }
+  EXPECT_EQ(residuals, 4);
+}
+
+}  // namespace
+}  // namespace boltbeam::model
