@@ -1,0 +1,239 @@
+#include "audit/account.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "audit/causes.h"
+#include "measure/statistics.h"
+
+namespace boltbeam::audit {
+namespace {
+
+constexpr std::size_t kLeastRounds = 5;
+constexpr double kLeastBand = 0.05;
+constexpr double kBandSpreads = 2;
+
+std::unexpected<Error> BadStamp(std::size_t thread, std::string where) {
+  return Fail(Code::kMeasurementImpossible, std::move(where),
+              fmt::format("a time stamp of thread {} is out of order or outside its token", thread),
+              "stamps in order of time: the instrument is at fault");
+}
+
+bool HasShape(const std::vector<std::vector<std::uint64_t>>& stamps, std::size_t threads, std::size_t width) {
+  return stamps.size() == threads && std::ranges::all_of(stamps, [&](const auto& row) { return row.size() == width; });
+}
+
+// Walks one thread's stamps in order. Every nanosecond between token_begin and token_end is either in a span or in the
+// gap before one.
+class Walker {
+ public:
+  Walker(const engine::Trace& trace, const measure::Clock& clock)
+      : clock_(clock), end_(trace.token_end), cursor_(trace.token_begin) {}
+
+  /// Nanoseconds from begin to end; nullopt when begin lies before the last span, or end before begin or after the
+  /// token.
+  std::optional<double> Span(std::uint64_t begin, std::uint64_t end) {
+    if (begin < cursor_ || end < begin || end > end_) return std::nullopt;
+    gaps_ns_ += clock_.ToNs(begin - cursor_);
+    cursor_ = end;
+    return clock_.ToNs(end - begin);
+  }
+  /// All gaps, the one behind the last span included.
+  [[nodiscard]] double GapsNs() const { return gaps_ns_ + clock_.ToNs(end_ - cursor_); }
+
+ private:
+  const measure::Clock& clock_;
+  std::uint64_t end_, cursor_;
+  double gaps_ns_ = 0;
+};
+
+// The rounds' sum of both kinds of tokens orders them: symmetric, so that leaving out the outer ones favours neither.
+std::vector<std::size_t> ChooseRounds(std::span<const Round> rounds) {
+  std::vector<double> totals;
+  for (const Round& round : rounds) totals.push_back(round.token_ns + round.traced.total);
+  return measure::MiddleHalf(totals);
+}
+
+template <typename Of>
+double MeanOver(const std::vector<std::size_t>& chosen, std::span<const Round> rounds, const Of& of) {
+  double sum = 0;
+  for (const std::size_t index : chosen) sum += of(rounds[index]);
+  return sum / static_cast<double>(chosen.size());
+}
+
+struct Bandwidth {
+  double gb_s = 0;
+  double spread = 0;
+};
+
+// The fastest of the probe shapes, by the median over the chosen rounds.
+Bandwidth ReadBandwidth(const std::vector<std::size_t>& chosen, std::span<const Round> rounds) {
+  Bandwidth best;
+  for (std::size_t shape = 0; shape < rounds.front().read_gb_s.size(); ++shape) {
+    std::vector<double> rates;
+    for (const std::size_t index : chosen) rates.push_back(rounds[index].read_gb_s[shape]);
+    const measure::Summary summary = measure::Summarise(rates);
+    if (summary.median > best.gb_s) best = {summary.median, summary.RelativeSpread()};
+  }
+  return best;
+}
+
+// Steps belong to the part of their role and format; a role that the graph knows under one format only takes every step
+// of that role, because a kernel without weights may name its operands' format differently.
+Result<std::vector<std::size_t>> AssignSteps(const AccountInput& input, std::vector<Part>& parts) {
+  std::vector<std::size_t> part_of_step;
+  for (const engine::StepInfo& step : input.steps) {
+    auto match = std::ranges::find_if(
+        parts, [&](const Part& part) { return part.role == step.role && part.format == step.format; });
+    if (match == parts.end()) {
+      const auto same_role = [&](const Part& part) { return part.role == step.role; };
+      if (std::ranges::count_if(parts, same_role) == 1) match = std::ranges::find_if(parts, same_role);
+    }
+    if (match == parts.end()) {
+      parts.push_back({.role = step.role, .format = step.format, .cause = {}});
+      match = parts.end() - 1;
+    }
+    ++match->steps;
+    match->stored_bytes += step.stored_bytes;
+    part_of_step.push_back(static_cast<std::size_t>(match - parts.begin()));
+  }
+  return part_of_step;
+}
+
+std::vector<Part> PartsOfFloors(const AccountInput& input, double read_gb_s) {
+  std::vector<Part> parts;
+  for (const PartFloor& floor : input.floors) {
+    Part part{.role = floor.role, .format = floor.format, .cause = {}};
+    part.calls = floor.calls;
+    part.bytes = floor.memory_bytes > 0 ? floor.memory_bytes : floor.activation_bytes;
+    const double gb_s = floor.memory_bytes > 0 ? read_gb_s : input.cache_gb_s;
+    part.floor_ns = gb_s > 0 ? static_cast<double>(part.bytes) / gb_s : 0;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>& chosen, std::vector<Part>& parts) {
+  BOLTBEAM_ASSIGN(const std::vector<std::size_t> part_of_step, AssignSteps(input, parts));
+  for (std::size_t step = 0; step < input.steps.size(); ++step) {
+    Part& part = parts[part_of_step[step]];
+    const double work = MeanOver(chosen, input.rounds, [&](const Round& r) { return r.traced.work[step]; });
+    part.now_ns += work;
+    part.imbalance_ns += MeanOver(chosen, input.rounds, [&](const Round& r) { return r.traced.slowest[step]; }) - work;
+    part.release_ns +=
+        MeanOver(chosen, input.rounds, [&](const Round& r) { return r.traced.release[input.steps[step].phase]; });
+  }
+  for (const PartFloor& floor : input.floors) {
+    const auto part =
+        std::ranges::find_if(parts, [&](const Part& p) { return p.role == floor.role && p.format == floor.format; });
+    if (part->steps == 0 && floor.memory_bytes > 0) {
+      return Fail(Code::kAccountOpen, fmt::format("{} {}", floor.role, floor.format),
+                  fmt::format("{} bytes that no kernel of the plan reads", floor.memory_bytes),
+                  "a kernel for every part of the token");
+    }
+  }
+  // What only touches activations and has no kernel of its own is done inside another part's kernel.
+  std::erase_if(parts, [](const Part& part) { return part.steps == 0; });
+  return {};
+}
+
+Result<void> RefuseFasterThanFloor(const Part& part, double band) {
+  const double slowest = part.now_ns + part.imbalance_ns;
+  if (slowest >= part.floor_ns * (1 - band)) return {};
+  return Fail(Code::kMeasurementImpossible, fmt::format("{} {}", part.role, part.format),
+              fmt::format("{:.1f} us, faster than its floor of {:.1f} us by more than the session's {:.1f} %",
+                          slowest / 1e3, part.floor_ns / 1e3, band * 100),
+              "no part below its floor: an instrument fault (time stamps, or the bandwidth probe)");
+}
+
+Token TokenOf(const AccountInput& input, const std::vector<std::size_t>& chosen, const std::vector<Part>& parts) {
+  Token token;
+  token.now_ns = MeanOver(chosen, input.rounds, [](const Round& r) { return r.token_ns; });
+  token.wait_ns = MeanOver(chosen, input.rounds, [](const Round& r) { return r.traced.wait; });
+  token.host_ns = MeanOver(chosen, input.rounds, [](const Round& r) { return r.traced.host; });
+  token.gaps_ns = token.wait_ns + token.host_ns;
+  for (const Part& part : parts) {
+    token.floor_ns += part.floor_ns;
+    token.lost_ns += part.now_ns - part.floor_ns;
+  }
+  token.traced_ns = token.floor_ns + token.lost_ns + token.gaps_ns;
+  token.unaccounted_ns = token.now_ns - token.traced_ns;
+  std::vector<double> tokens;
+  for (const Round& round : input.rounds) tokens.push_back(round.token_ns);
+  const measure::Interval interval = measure::BootstrapMedian(tokens, input.seed);
+  token.now_low_ns = interval.low;
+  token.now_high_ns = interval.high;
+  return token;
+}
+
+}  // namespace
+
+bool Account::TiesOut() const { return std::abs(token.unaccounted_ns) <= kResidualBudget * token.now_ns; }
+
+Result<TokenTimes> ReadTrace(const engine::Trace& trace, std::span<const engine::StepInfo> steps, std::uint32_t phases,
+                             const measure::Clock& clock) {
+  const std::size_t threads = trace.step_begin.size();
+  if (threads == 0 || !HasShape(trace.step_begin, threads, steps.size()) ||
+      !HasShape(trace.step_end, threads, steps.size()) || !HasShape(trace.barrier_begin, threads, phases) ||
+      !HasShape(trace.barrier_end, threads, phases)) {
+    return Fail(Code::kAccountOpen, "time stamps", fmt::format("a trace of {} threads", threads),
+                fmt::format("{} steps and {} barriers on every thread", steps.size(), phases));
+  }
+  if (trace.token_end < trace.token_begin) return BadStamp(0, "token");
+  TokenTimes times;
+  times.work.assign(steps.size(), 0);
+  times.slowest.assign(steps.size(), 0);
+  times.release.assign(phases, 0);
+  times.total = clock.ToNs(trace.token_end - trace.token_begin);
+  const double share = 1.0 / static_cast<double>(threads);
+  for (std::size_t thread = 0; thread < threads; ++thread) {
+    Walker walker(trace, clock);
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      const auto work = walker.Span(trace.step_begin[thread][step], trace.step_end[thread][step]);
+      if (!work) return BadStamp(thread, fmt::format("step {} ({})", step, steps[step].role));
+      times.work[step] += *work * share;
+      times.slowest[step] = std::max(times.slowest[step], *work);
+      const std::uint32_t phase = steps[step].phase;
+      const bool last_of_phase = step + 1 == steps.size() || steps[step + 1].phase != phase;
+      if (!last_of_phase || phase >= phases) continue;
+      const auto wait = walker.Span(trace.barrier_begin[thread][phase], trace.barrier_end[thread][phase]);
+      if (!wait) return BadStamp(thread, fmt::format("barrier {}", phase));
+      times.wait += *wait * share;
+      times.release[phase] = thread == 0 ? *wait : std::min(times.release[phase], *wait);
+    }
+    times.host += walker.GapsNs() * share;
+  }
+  return times;
+}
+
+Result<Account> BuildAccount(const AccountInput& input) {
+  if (input.rounds.size() < kLeastRounds) {
+    return Fail(Code::kMeasurementUnstable, fmt::format("depth {}", input.depth),
+                fmt::format("{} rounds", input.rounds.size()),
+                fmt::format("at least {}: more time (--seconds)", kLeastRounds));
+  }
+  Account account;
+  account.depth = input.depth;
+  const std::vector<std::size_t> chosen = ChooseRounds(input.rounds);
+  account.rounds = input.rounds.size();
+  account.rounds_used = chosen.size();
+  const Bandwidth bandwidth = ReadBandwidth(chosen, input.rounds);
+  account.read_bandwidth_gb_s = bandwidth.gb_s;
+  account.band = std::max(kLeastBand, kBandSpreads * bandwidth.spread);
+  account.parts = PartsOfFloors(input, bandwidth.gb_s);
+  BOLTBEAM_TRY(AddTimes(input, chosen, account.parts));
+  account.token = TokenOf(input, chosen, account.parts);
+  for (Part& part : account.parts) {
+    BOLTBEAM_TRY(RefuseFasterThanFloor(part, account.band));
+    part.excess_ns = part.now_ns - part.floor_ns;
+    part.share = part.now_ns / account.token.now_ns;
+    part.cause = CauseOf(part, account.band);
+  }
+  std::ranges::stable_sort(account.parts, [](const Part& a, const Part& b) { return a.now_ns > b.now_ns; });
+  return account;
+}
+
+}  // namespace boltbeam::audit

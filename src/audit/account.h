@@ -1,0 +1,96 @@
+// The account of a token: every nanosecond on a line.
+//
+//   floor + lost in kernels + gaps + unaccounted = token
+//
+// A part's time, the waiting at barriers and the host's time between kernels come from time stamps, each the mean over
+// threads, so that per thread work + waiting + host = the traced token exactly. The token comes from windows without
+// stamps, interleaved with the traced ones; unaccounted is the difference and nothing is computed to make it small.
+// All lines are means over the same rounds, so they add up.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "measure/clock.h"
+
+namespace boltbeam::audit {
+
+/// What a part of the token must do at least: from the model's tensors, not from how the engine stores them.
+struct PartFloor {
+  std::string role, format;
+  std::uint64_t calls = 0;
+  std::uint64_t memory_bytes = 0;      // weights and KV cache
+  std::uint64_t activation_bytes = 0;  // of a part that touches nothing else
+};
+
+/// Where one traced token's time went; nanoseconds, means over threads unless it says otherwise.
+struct TokenTimes {
+  std::vector<double> work;     // [step]
+  std::vector<double> slowest;  // [step] of the slowest thread
+  std::vector<double> release;  // [phase] what even the last thread to arrive waited
+  double wait = 0;              // at all barriers
+  double host = 0;              // in no kernel and at no barrier
+  double total = 0;             // work + wait + host
+};
+
+/// kMeasurementImpossible when stamps run backwards or lie outside their token; kAccountOpen when the trace does not
+/// have the plan's shape.
+Result<TokenTimes> ReadTrace(const engine::Trace& trace, std::span<const engine::StepInfo> steps, std::uint32_t phases,
+                             const measure::Clock& clock);
+
+/// One round: all of it measured within a fraction of a second.
+struct Round {
+  double token_ns = 0;            // of the windows without stamps
+  TokenTimes traced;              // mean over the round's traced tokens
+  std::vector<double> read_gb_s;  // of each probe shape in use
+};
+
+struct Part {
+  std::string role, format, cause;
+  std::uint64_t calls = 0, steps = 0, bytes = 0, stored_bytes = 0;
+  double floor_ns = 0, now_ns = 0, excess_ns = 0, share = 0;
+  double imbalance_ns = 0;  // of the slowest thread above the mean
+  double release_ns = 0;    // of the barriers that end its phases
+};
+
+struct Token {
+  double now_ns = 0, floor_ns = 0, lost_ns = 0, gaps_ns = 0, unaccounted_ns = 0;
+  double wait_ns = 0, host_ns = 0;         // the two kinds of gaps
+  double traced_ns = 0;                    // floor + lost + gaps
+  double now_low_ns = 0, now_high_ns = 0;  // 95 % interval of the median token
+};
+
+struct Account {
+  std::uint64_t depth = 0;
+  double read_bandwidth_gb_s = 0;
+  double band = 0;  // relative: what the session can't tell apart
+  std::uint64_t rounds = 0, rounds_used = 0;
+  Token token;
+  std::vector<Part> parts;  // by the time they take
+
+  [[nodiscard]] double LimitTokensPerSecond() const { return 1e9 / token.floor_ns; }
+  [[nodiscard]] double TokensPerSecond() const { return 1e9 / token.now_ns; }
+  [[nodiscard]] bool TiesOut() const;
+};
+
+/// What may remain unaccounted, as a share of the token.
+inline constexpr double kResidualBudget = 0.02;
+
+struct AccountInput {
+  std::uint64_t depth = 0;
+  std::span<const PartFloor> floors;
+  std::span<const engine::StepInfo> steps;
+  std::span<const Round> rounds;
+  double cache_gb_s = 0;
+  std::uint64_t seed = 1;
+};
+
+/// kMeasurementImpossible names the part that was faster than its floor by more than the band; kMeasurementUnstable:
+/// too few rounds; kAccountOpen: a table of the model that no kernel of the plan reads.
+Result<Account> BuildAccount(const AccountInput& input);
+
+}  // namespace boltbeam::audit

@@ -1,0 +1,57 @@
+// Runs an audit: rounds in which whole-token windows without time stamps, traced tokens and the read bandwidth take
+// turns, at one depth after the other.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "audit/account.h"
+#include "engine/engine.h"
+#include "measure/environment.h"
+
+namespace boltbeam::audit {
+
+struct Options {
+  std::vector<std::uint64_t> depths{0};
+  double seconds = 10;  // of rounds, for each depth
+  std::uint64_t seed = 1;
+};
+
+/// What measures the memory between the windows.
+class BandwidthSource {
+ public:
+  virtual ~BandwidthSource() = default;
+  /// One reading of every probe shape in use, GB/s.
+  virtual std::vector<double> Read() = 0;
+  [[nodiscard]] virtual double CacheGbS() const = 0;
+  [[nodiscard]] virtual std::string Method() const = 0;
+};
+
+struct Hooks {
+  std::function<void(double done, double total)> progress;  // seconds; between the timed parts
+  std::function<bool()> cancelled;
+};
+
+struct Audit {
+  std::vector<Account> accounts;
+  measure::Environment environment;
+  std::vector<std::string> disturbances;  // what spoiled rounds, by cause, over the whole run
+  double disturbed_share = 0;             // of the rounds
+  double cache_gb_s = 0;
+  std::string bandwidth_method;
+  std::string clock;
+  double stamp_ns = 0;       // of reading the clock once
+  std::uint64_t stamps = 0;  // of one traced token, per thread
+  std::uint32_t window_tokens = 0;
+  std::uint64_t seed = 0;
+};
+
+/// Positions that the KV cache must hold for these depths.
+std::uint64_t ContextNeeded(const Options& options);
+
+Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, BandwidthSource& bandwidth,
+                       const Options& options, const Hooks& hooks = {});
+
+}  // namespace boltbeam::audit

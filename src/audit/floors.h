@@ -1,0 +1,18 @@
+// The floors of a token's parts, summed from the token graph by role and format.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "audit/account.h"
+#include "model/token_graph.h"
+
+namespace boltbeam::audit {
+
+/// Of one token at this depth. In the graph's order.
+std::vector<PartFloor> PartFloors(const model::Model& model, std::uint64_t depth, std::uint32_t kv_element_bytes);
+
+/// Bytes of memory that one token reads: weights and KV cache.
+std::uint64_t MemoryBytes(const std::vector<PartFloor>& floors);
+
+}  // namespace boltbeam::audit

@@ -1,0 +1,68 @@
+#include "measure/probe_programs.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "kernel/interpreter.h"
+#include "kernel/verify.h"
+
+namespace boltbeam::measure {
+namespace {
+
+template <typename T>
+kernel::BufferView View(std::vector<T>& values) {
+  return {reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(T)};
+}
+
+TEST(ProbeProgramsTest, StreamReadsEveryWordOnce) {
+  for (const StreamShape& shape : {StreamShape{4, 4, 4, 0}, StreamShape{8, 8, 2, 4096}, StreamShape{16, 16, 8, 0}}) {
+    const kernel::Program program = StreamProgram(shape);
+    ASSERT_TRUE(kernel::Verify(program));
+    constexpr std::int64_t kSteps = 5;
+    std::vector<std::uint32_t> data(kSteps * shape.StepBytes() / 4), out(16);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint32_t>(i * i + 1);
+    const std::array views{View(data), View(out)};
+    ASSERT_TRUE(kernel::Interpret(program, views, 1, kSteps));
+    std::vector<std::uint32_t> expected(16);
+    for (std::size_t i = shape.StepBytes() / 4; i < data.size(); ++i) expected[i % shape.lanes] += data[i];
+    EXPECT_EQ(out, expected) << program.name;
+  }
+}
+
+TEST(ProbeProgramsTest, FmaDoesItsSums) {
+  const kernel::Program program = FmaProgram(8, 3);
+  ASSERT_TRUE(kernel::Verify(program));
+  std::vector<float> in(16, 0.5F), out(8);
+  for (std::size_t lane = 8; lane < 16; ++lane) in[lane] = 2;
+  const std::array views{View(in), View(out)};
+  ASSERT_TRUE(kernel::Interpret(program, views, 0, 4));
+  float expected = 0;
+  for (float sum : {1.0F, 2.0F, 3.0F}) {
+    for (int i = 0; i < 4; ++i) sum = sum * 0.5F + 2;
+    expected += sum;
+  }
+  EXPECT_FLOAT_EQ(out[7], expected);
+}
+
+TEST(ProbeProgramsTest, DotDependsOnEveryStep) {
+  const kernel::Program program = DotProgram(4, 2);
+  ASSERT_TRUE(kernel::Verify(program));
+  std::vector<std::int32_t> in(4, 0x01020304), out(4), more(4);
+  const std::array views{View(in), View(out)}, more_views{View(in), View(more)};
+  ASSERT_TRUE(kernel::Interpret(program, views, 0, 3));
+  ASSERT_TRUE(kernel::Interpret(program, more_views, 0, 4));
+  EXPECT_NE(out[0], 0);
+  EXPECT_NE(out[0], more[0]);
+}
+
+TEST(ProbeProgramsTest, EmptyDoesNothing) {
+  EXPECT_TRUE(kernel::Verify(EmptyProgram()));
+  EXPECT_TRUE(kernel::Interpret(EmptyProgram(), {}, 0, 10));
+}
+
+}  // namespace
+}  // namespace boltbeam::measure
