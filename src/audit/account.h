@@ -24,7 +24,7 @@ struct PartFloor {
   std::string role, format;
   std::uint64_t calls = 0;
   std::uint64_t memory_bytes = 0;      // weights and KV cache
-  std::uint64_t activation_bytes = 0;  // of a part that touches nothing else
+  std::uint64_t activation_bytes = 0;  // activations and small vectors: what a cache holds
 };
 
 /// Where one traced token's time went; nanoseconds, means over threads unless it says otherwise.

@@ -155,8 +155,7 @@ Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, Bandwid
     disturbed += run.disturbed;
     rounds += run.rounds.size();
   }
-  audit.disturbances =
-      measure::SpoilingCauses(counters, measure::ReadCounters(), clock.ToNs(base::Ticks() - begin));
+  audit.disturbances = measure::SpoilingCauses(counters, measure::ReadCounters(), clock.ToNs(base::Ticks() - begin));
   audit.disturbed_share = static_cast<double>(disturbed) / static_cast<double>(rounds);
   return audit;
 }

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "base/version.h"
+#include "chip/system.h"
 
 namespace boltbeam::measure {
 namespace {
@@ -71,16 +72,6 @@ std::vector<std::string> CgroupFolders(const std::string& root) {
   return folders;
 }
 
-double QuotaOf(const std::string& folder) {
-  std::istringstream version2(FirstLine(folder + "/cpu.max"));
-  double quota = 0, period = 0;
-  if (version2 >> quota >> period && quota > 0 && period > 0) return quota / period;  // "max" is no number: no quota
-  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
-  double quota_us = 0, period_us = 0;
-  if (quota_file >> quota_us && period_file >> period_us && quota_us > 0 && period_us > 0) return quota_us / period_us;
-  return 0;
-}
-
 std::vector<int> Affinity() {
   std::vector<int> cpus;
   cpu_set_t set;
@@ -136,10 +127,7 @@ Environment ReadEnvironment(const std::string& root) {
   environment.huge_pages = Chosen(FirstLine(root + "/sys/kernel/mm/transparent_hugepage/enabled"));
   environment.boltbeam_version = base::kVersion;
   environment.affinity = Affinity();
-  for (const std::string& folder : CgroupFolders(root)) {
-    environment.quota_cpus = QuotaOf(folder);
-    if (environment.quota_cpus > 0) break;
-  }
+  environment.quota_cpus = chip::CgroupCpuQuota(root.empty() ? "/" : root).value_or(0);
   std::ifstream(root + "/proc/loadavg") >> environment.load_1m;
   environment.date = UtcNow();
   return environment;

@@ -1,0 +1,177 @@
+#include "audit/account.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "audit/causes.h"
+
+namespace boltbeam::audit {
+namespace {
+
+measure::Clock NanosecondTicks() {
+  measure::Clock clock;
+  clock.ns_per_tick = 1;
+  return clock;
+}
+
+engine::StepInfo Step(const std::string& role, const std::string& format, std::uint32_t phase) {
+  engine::StepInfo step;
+  step.role = role;
+  step.format = format;
+  step.phase = phase;
+  return step;
+}
+
+// Two threads, three steps in two phases.
+struct Plan {
+  std::vector<engine::StepInfo> steps{Step("norm", "F32", 0), Step("ffn_down", "Q4_K", 0), Step("lm_head", "Q6_K", 1)};
+  engine::Trace trace{.step_begin = {{110, 200, 500}, {105, 210, 505}},
+                      .step_end = {{190, 400, 900}, {200, 450, 930}},
+                      .barrier_begin = {{402, 901}, {455, 932}},
+                      .barrier_end = {{460, 940}, {470, 941}},
+                      .token_begin = 100,
+                      .token_end = 1000};
+};
+
+TEST(TraceTest, WorkWaitingAndHostAreTheToken) {
+  const Plan plan;
+  const auto times = ReadTrace(plan.trace, plan.steps, 2, NanosecondTicks());
+  ASSERT_TRUE(times) << times.error().Message();
+  EXPECT_DOUBLE_EQ(times->work[0], (80 + 95) / 2.0);
+  EXPECT_DOUBLE_EQ(times->slowest[1], 240);
+  EXPECT_DOUBLE_EQ(times->wait, (58 + 39 + 15 + 9) / 2.0);
+  EXPECT_DOUBLE_EQ(times->release[0], 15);
+  EXPECT_DOUBLE_EQ(times->release[1], 9);
+  EXPECT_DOUBLE_EQ(times->total, 900);
+  EXPECT_DOUBLE_EQ(times->work[0] + times->work[1] + times->work[2] + times->wait + times->host, times->total);
+}
+
+TEST(TraceTest, StampsOutOfOrderAreAnInstrumentFault) {
+  Plan plan;
+  plan.trace.step_end[1][1] = 209;
+  EXPECT_EQ(ReadTrace(plan.trace, plan.steps, 2, NanosecondTicks()).error().code, Code::kMeasurementImpossible);
+  plan = {};
+  plan.trace.token_end = 935;
+  EXPECT_EQ(ReadTrace(plan.trace, plan.steps, 2, NanosecondTicks()).error().code, Code::kMeasurementImpossible);
+  plan = {};
+  plan.trace.token_end = 50;
+  EXPECT_EQ(ReadTrace(plan.trace, plan.steps, 2, NanosecondTicks()).error().where, "token");
+}
+
+TEST(TraceTest, ATraceOfAnotherPlanIsRefused) {
+  Plan plan;
+  plan.trace.step_begin[0].pop_back();
+  EXPECT_EQ(ReadTrace(plan.trace, plan.steps, 2, NanosecondTicks()).error().code, Code::kAccountOpen);
+  EXPECT_EQ(ReadTrace({}, plan.steps, 2, NanosecondTicks()).error().code, Code::kAccountOpen);
+}
+
+// Ten rounds of a machine that reads 10 GB/s, whose speed wanders from round to round.
+struct Rounds {
+  std::vector<engine::StepInfo> steps{Step("norm", "F32", 0), Step("ffn_down", "Q4_K", 0), Step("lm_head", "Q6_K", 1)};
+  std::vector<PartFloor> floors{
+      {"norm", "F32", 1, 0, 1000}, {"ffn_down", "Q4_K", 1, 1'000'000, 0}, {"lm_head", "Q6_K", 1, 2'000'000, 0}};
+  std::vector<Round> rounds;
+
+  explicit Rounds(double down_us = 120, double head_us = 210, double unaccounted_us = 2) {
+    for (int i = 0; i < 10; ++i) {
+      const double wander = 1 + 0.001 * i;
+      Round round;
+      round.traced.work = {500 * wander, down_us * 1e3 * wander, head_us * 1e3 * wander};
+      round.traced.slowest = round.traced.work;
+      round.traced.release = {100, 100};
+      round.traced.wait = 3000 * wander;
+      round.traced.host = 400 * wander;
+      round.traced.total = 500 * wander + (down_us + head_us) * 1e3 * wander + 3400 * wander;
+      round.token_ns = round.traced.total + unaccounted_us * 1e3;
+      round.read_gb_s = {9.5, 10 + 0.001 * i};
+      rounds.push_back(round);
+    }
+  }
+  [[nodiscard]] Result<Account> Build() const {
+    return BuildAccount({.depth = 0, .floors = floors, .steps = steps, .rounds = rounds, .cache_gb_s = 100, .seed = 1});
+  }
+};
+
+const Part& Find(const Account& account, const std::string& role) {
+  return *std::ranges::find_if(account.parts, [&](const Part& part) { return part.role == role; });
+}
+
+TEST(AccountTest, TheLinesAddUpToTheToken) {
+  const Result<Account> account = Rounds().Build();
+  ASSERT_TRUE(account) << account.error().Message();
+  const Token& token = account->token;
+  EXPECT_NEAR(token.floor_ns + token.lost_ns + token.gaps_ns + token.unaccounted_ns, token.now_ns, 1e-6);
+  EXPECT_NEAR(token.unaccounted_ns, 2000, 1e-6);
+  EXPECT_NEAR(account->read_bandwidth_gb_s, 10.0045, 1e-9);  // of the faster shape, median of the rounds used
+  EXPECT_NEAR(Find(*account, "lm_head").floor_ns, 2e6 / 10.0045, 1e-6);
+  EXPECT_NEAR(Find(*account, "norm").floor_ns, 10, 1e-9);  // from the cache
+  EXPECT_EQ(account->parts.front().role, "lm_head");
+  EXPECT_EQ(account->rounds, 10U);
+  EXPECT_EQ(account->rounds_used, 6U);
+  EXPECT_TRUE(account->TiesOut());
+}
+
+TEST(AccountTest, AResidualAboveTheBudgetDoesNotTieOut) {
+  const Result<Account> account = Rounds(120, 210, 10).Build();
+  ASSERT_TRUE(account);
+  EXPECT_FALSE(account->TiesOut());
+}
+
+TEST(AccountTest, APartFasterThanItsFloorIsAnInstrumentFault) {
+  Rounds rounds;
+  for (Round& round : rounds.rounds) round.read_gb_s = {8, 8.5};  // a probe that reads too slowly
+  const Result<Account> account = rounds.Build();
+  ASSERT_FALSE(account);
+  EXPECT_EQ(account.error().code, Code::kMeasurementImpossible);
+  EXPECT_EQ(CodeGroup(account.error().code), Group::kMeasurement);
+  EXPECT_EQ(account.error().where, "lm_head Q6_K");
+}
+
+TEST(AccountTest, ASlowedPartShowsOnItsOwnRowOnly) {
+  const Result<Account> plain = Rounds().Build(), slowed = Rounds(120 * 1.05, 210).Build();
+  ASSERT_TRUE(plain && slowed);
+  EXPECT_NEAR(Find(*slowed, "ffn_down").now_ns / Find(*plain, "ffn_down").now_ns, 1.05, 1e-9);
+  EXPECT_NEAR(Find(*slowed, "lm_head").now_ns, Find(*plain, "lm_head").now_ns, 1e-6);
+}
+
+TEST(AccountTest, ATableThatNoKernelReadsKeepsTheAccountOpen) {
+  Rounds rounds;
+  rounds.floors.push_back({"attn_qo", "Q4_K", 1, 500'000, 0});
+  EXPECT_EQ(rounds.Build().error().code, Code::kAccountOpen);
+  rounds.floors.back() = {"gate", "F32", 1, 0, 500};  // done inside another kernel: no row of its own
+  const Result<Account> account = rounds.Build();
+  ASSERT_TRUE(account);
+  EXPECT_EQ(account->parts.size(), 3U);
+}
+
+TEST(AccountTest, TooFewRoundsAreUnstable) {
+  Rounds rounds;
+  rounds.rounds.resize(4);
+  EXPECT_EQ(rounds.Build().error().code, Code::kMeasurementUnstable);
+}
+
+TEST(CauseTest, OneWordFromTheEvidence) {
+  Part part{.role = "ffn_down", .format = "Q4_K", .cause = {}};
+  part.calls = 10;
+  part.floor_ns = 1e6;
+  const auto cause = [&](double now_ns) {
+    part.now_ns = now_ns;
+    part.excess_ns = now_ns - part.floor_ns;
+    return CauseOf(part, 0.05);
+  };
+  EXPECT_EQ(cause(1.04e6), "none");
+  EXPECT_EQ(cause(1.2e6), "memory");
+  EXPECT_EQ(cause(2e6), "compute");
+  part.imbalance_ns = 0.6e6;
+  EXPECT_EQ(cause(2e6), "imbalance");
+  part.imbalance_ns = 0;
+  part.floor_ns = 1e4;
+  EXPECT_EQ(cause(2e4), "small");
+  part.release_ns = 2e4;
+  EXPECT_EQ(cause(2e4), "barrier");
+}
+
+}  // namespace
+}  // namespace boltbeam::audit
