@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 21> kLongNames = {"ctk", "ctv",  "pg",   
 std::string Normalise(std::string_view argument) {
   if (argument.size() > 1 && argument[0] == '-' &&
       std::ranges::find(kLongNames, argument.substr(1)) != kLongNames.end()) {
-    return "-" + std::string(argument);
+    return std::string("-").append(argument);
   }
   std::string text(argument);
   if (argument.starts_with("--")) {
