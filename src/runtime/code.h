@@ -4,9 +4,11 @@
 // object has one function, its constants and relocations between the two.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -35,7 +37,8 @@ class Code {
 };
 
 /// Program -> function, compiled once. The disk key holds the program's identity, triple, features and compiler; a
-/// damaged or foreign file is compiled again. Compiling may go on in parallel: Prepare takes many programs at once.
+/// damaged or foreign file is compiled again, and a cache that can't be written is no error. Get may be called from any
+/// thread; Prepare compiles many programs in parallel. Functions stay valid for the life of the cache.
 class KernelCache {
  public:
   KernelCache(codegen::Target target, std::string folder);  // folder empty: no disk
@@ -46,10 +49,14 @@ class KernelCache {
   [[nodiscard]] const codegen::Target& target() const { return target_; }
 
  private:
+  [[nodiscard]] std::string KeyOf(const std::string& identity) const;
+  Result<Code> Make(const kernel::Program& program, const std::string& identity);
+
   codegen::Target target_;
   std::string folder_;
+  std::mutex mutex_;                   // guards codes_
   std::map<std::string, Code> codes_;  // by identity
-  std::uint64_t compiled_ = 0;
+  std::atomic<std::uint64_t> compiled_ = 0;
 };
 
 }  // namespace boltbeam::runtime
