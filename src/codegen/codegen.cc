@@ -9,6 +9,7 @@
 
 #include "codegen/plugin.h"
 #include "codegen/revision.h"
+#include "kernel/verify.h"
 
 namespace boltbeam::codegen {
 namespace {
@@ -67,6 +68,7 @@ Result<PluginFunction> Plugin() {
 }
 
 Result<std::string> Generate(const kernel::Program& program, const Target& target, Output output) {
+  BOLTBEAM_TRY(kernel::Verify(program));
   BOLTBEAM_ASSIGN(const PluginFunction generate, Plugin());
   std::string text;
   if (!generate(&program, &target, output, &text)) {
