@@ -32,6 +32,10 @@ formats=$(names_in 'data/formats/*.json' name | grep -E '^(I?Q|T?Q|MX|NV)[0-9FP]
 word='(^|[^A-Za-z0-9])'
 [[ -z $formats ]] || forbid 'code generation must not know a weight format' "$word($formats)([^A-Za-z0-9]|$)" src/codegen src/kernel src/runtime
 
+# The lowering sees a loop program, never what it is for.
+operations='rope|attention|rms_?norm|softmax|silu|gemv|gemm|embedding|argmax|sampl(e|ing)|kv_?cache|token'
+forbid 'code generation must not know an operation of a model' "$word($operations)([^A-Za-z0-9]|$)" src/codegen
+
 chips=$(names_in 'data/chips/*.json' id | join)
 forbid 'code must not name a chip' "${chips:+\"($chips)\"}" src apps
 
