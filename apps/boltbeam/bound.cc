@@ -1,11 +1,12 @@
 // boltbeam bound MODEL: the floor of every part and the limit in tokens per second. Alias: roofline-theoretical.
+#include "report/bound.h"
+
 #include <memory>
 
 #include "base/paths.h"
 #include "chip/facts.h"
 #include "commands.h"
 #include "model/model.h"
-#include "report/bound.h"
 #include "roofline/bound.h"
 
 namespace boltbeam::app {
@@ -25,19 +26,19 @@ Result<chip::Chip> ChipOf(const Globals& globals, const Arguments& arguments) {
 
 Result<void> Bound(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const chip::Chip chip, ChipOf(globals, arguments));
-  BOLTBEAM_ASSIGN(const roofline::Roof roof,
-                  roofline::RoofOf(chip, arguments.bandwidth_gb_s, arguments.peak_flop_s));
+  BOLTBEAM_ASSIGN(const roofline::Roof roof, roofline::RoofOf(chip, arguments.bandwidth_gb_s, arguments.peak_flop_s));
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
   BOLTBEAM_ASSIGN(const roofline::Bound bound, roofline::ComputeBound(model, roof, arguments.options));
   return WriteOutput(globals, report::BoundReport(model, chip, bound, report::FormOf(globals.format)));
 }
 
-void AddCommand(CLI::App& app, Globals& globals, const std::string& name, const std::string& what,
-                const std::string& prompt_flags) {
+void AddBoundCommand(CLI::App& app, Globals& globals, const std::string& name, const std::string& what,
+                     const std::string& prompt_flags) {
   CLI::App* command = app.add_subcommand(name, what);
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("model", arguments->model, "GGUF file")->required()->type_name("MODEL");
-  command->add_option("--chip", arguments->chip, "A chip of `boltbeam chip list` or a JSON file; this machine without it")
+  command
+      ->add_option("--chip", arguments->chip, "A chip of `boltbeam chip list` or a JSON file; this machine without it")
       ->type_name("NAME|FILE");
   command->add_option("-d,--depth", arguments->options.depths, "Tokens already in the context; a list by comma")
       ->delimiter(',')
@@ -45,8 +46,9 @@ void AddCommand(CLI::App& app, Globals& globals, const std::string& name, const 
       ->type_name("N,...");
   command->add_option("--batch", arguments->options.batch, "Sequences that decode together")->capture_default_str();
   command->add_option(prompt_flags, arguments->options.prompt, "A prompt of N tokens, computed together");
-  command->add_option("--bandwidth", arguments->bandwidth_gb_s, "Divide by this many GB/s (1 GB = 1e9 bytes)");
-  command->add_option("--peak", arguments->peak_flop_s, "Divide by this many FLOP/s");
+  command->add_option("--bandwidth", arguments->bandwidth_gb_s, "Divide by this many GB/s (1 GB = 1e9 bytes)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--peak", arguments->peak_flop_s, "Divide by this many FLOP/s")->check(CLI::PositiveNumber);
   AddOutputFlags(*command, globals, report::FormNames());
   command->callback([arguments, &globals] { Finish(globals, Bound(globals, *arguments)); });
 }
@@ -54,9 +56,10 @@ void AddCommand(CLI::App& app, Globals& globals, const std::string& name, const 
 }  // namespace
 
 void AddBound(CLI::App& app, Globals& globals) {
-  AddCommand(app, globals, "bound", "The least time that a model's token can take on a chip, part by part", "--prompt");
-  AddCommand(app, globals, "roofline-theoretical", "bound under its older name; --context N is a prompt of N tokens",
-             "--context,--prompt");
+  AddBoundCommand(app, globals, "bound", "The least time that a model's token can take on a chip, part by part",
+                  "--prompt");
+  AddBoundCommand(app, globals, "roofline-theoretical",
+                  "bound under its older name; --context N is a prompt of N tokens", "--context,--prompt");
 }
 
 }  // namespace boltbeam::app

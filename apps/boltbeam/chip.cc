@@ -21,8 +21,8 @@ Result<void> List(const Globals& globals) {
 
 Result<void> Show(const Globals& globals, const std::string& name) {
   const base::Paths paths = base::ResolvePaths(globals.home);
-  BOLTBEAM_ASSIGN(const chip::Chip chip, name.empty() ? chip::ThisMachine(paths.data.string())
-                                                      : chip::FindChip(name, paths.config.string()));
+  BOLTBEAM_ASSIGN(const chip::Chip chip,
+                  name.empty() ? chip::ThisMachine(paths.data.string()) : chip::FindChip(name, paths.config.string()));
   return WriteOutput(globals, report::ChipReport(chip, report::FormOf(globals.format)));
 }
 

@@ -1,8 +1,6 @@
 // The list of commands: one line each for the declaration and for the table.
 #pragma once
 
-#include <array>
-
 #include "command.h"
 
 namespace boltbeam::app {
@@ -10,11 +8,19 @@ namespace boltbeam::app {
 using AddCommand = void (*)(CLI::App&, Globals&);
 
 // Read
+void AddInspect(CLI::App& app, Globals& globals);
 // Bound
+void AddBound(CLI::App& app, Globals& globals);
+void AddChip(CLI::App& app, Globals& globals);
 // Run and account
 // Kernels
 // Set-up
 
-inline constexpr std::array<AddCommand, 0> kCommands = {};
+// In the order of `boltbeam --help`.
+inline constexpr AddCommand kCommands[] = {
+    AddInspect,  //
+    AddBound,    //
+    AddChip,     //
+};
 
 }  // namespace boltbeam::app

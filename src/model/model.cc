@@ -28,7 +28,7 @@ SplitName SplitLayer(const std::string& name) {
   const bool canonical =
       error == std::errc() && end == name.data() + dot && (*begin != '0' || dot == kPrefix.size() + 1);
   if (!canonical) return {name, -1};
-  return {std::string(kPrefix) + "*" + name.substr(dot), layer};
+  return {fmt::format("{}*{}", kPrefix, std::string_view(name).substr(dot)), layer};
 }
 
 std::uint64_t SymbolValue(const HyperParameters& hyper, std::string_view symbol) {

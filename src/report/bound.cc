@@ -24,19 +24,24 @@ Cell OptionalCell(std::optional<double> value, int places) {
 }
 
 std::vector<Column> PartColumns() {
-  return {{"part", "role", Align::kLeft}, {"format", "format", Align::kLeft}, {"calls", "calls"}, {"bytes", "bytes"},
-          {"floor", "floor_ns"},          {"share", "share"},                 {"limit", "limit", Align::kLeft},
+  return {{"part", "role", Align::kLeft},
+          {"format", "format", Align::kLeft},
+          {"calls", "calls"},
+          {"bytes", "bytes"},
+          {"floor", "floor_ns"},
+          {"share", "share"},
+          {"limit", "limit", Align::kLeft},
           {"M*", "crossover_batch"}};
 }
 
 void AddPart(Table& table, const Part& part, double token_ns) {
-  const std::optional<double> share = part.streams ? std::optional(*part.floor_ns / token_ns) : std::nullopt;
+  const double share = part.streams ? part.floor_ns.value_or(0) / token_ns : 0;
   table.Add({part.role,
              part.format,
              part.calls > 0 ? Cell(std::to_string(part.calls)) : Cell(""),
              {Thousands(static_cast<std::uint64_t>(part.bytes)), fmt::format("{:.0f}", part.bytes)},
              part.floor_ns ? Cell(Duration(*part.floor_ns), Number(*part.floor_ns)) : Cell("unknown", ""),
-             share ? Cell(Percent(*share), Number(*share)) : Cell(""),
+             part.streams ? Cell(Percent(share), Number(share)) : Cell(""),
              std::string(LimitName(part.limit)),
              OptionalCell(part.crossover_batch, 2)});
 }
@@ -59,8 +64,12 @@ Table PartsTable(const Bound& bound, bool total) {
 }
 
 Table DepthTable(const Bound& bound) {
-  Table table({{"depth", "depth"}, {"KV cache bytes", "kv_bytes"}, {"all bytes", "bytes"}, {"floor", "floor_ns"},
-               {"limit", "limit", Align::kLeft}, {"tokens/s", "limit_tok_s"}});
+  Table table({{"depth", "depth"},
+               {"KV cache bytes", "kv_bytes"},
+               {"all bytes", "bytes"},
+               {"floor", "floor_ns"},
+               {"limit", "limit", Align::kLeft},
+               {"tokens/s", "limit_tok_s"}});
   for (const Pass& pass : bound.depths) {
     table.Add({Thousands(pass.depth),
                {Thousands(static_cast<std::uint64_t>(pass.kv_bytes)), fmt::format("{:.0f}", pass.kv_bytes)},
@@ -73,7 +82,7 @@ Table DepthTable(const Bound& bound) {
 }
 
 std::string PassInWords(const Pass& pass) {
-  std::string words = pass.tokens > 1 ? fmt::format("A prompt of {} tokens", Thousands(pass.tokens))
+  std::string words = pass.tokens > 1      ? fmt::format("A prompt of {} tokens", Thousands(pass.tokens))
                       : pass.sequences > 1 ? fmt::format("One token of each of {} sequences", Thousands(pass.sequences))
                                            : "One token";
   if (pass.tokens > 1 && pass.sequences > 1) words += fmt::format(", {} at a time", Thousands(pass.sequences));
@@ -82,16 +91,16 @@ std::string PassInWords(const Pass& pass) {
 
 std::string ChipLines(const chip::Chip& chip, const Bound& bound) {
   const roofline::Roof& roof = bound.roof;
-  std::string text = Wrap(fmt::format("on {}: {:.6g} GB/s ({})", base::Printable(chip.name, 200), roof.bandwidth_gb_s,
-                                      roof.bandwidth_from),
-                          2);
+  std::string text = Wrap(
+      fmt::format("on {}: {:.6g} GB/s ({})", base::Printable(chip.name, 200), roof.bandwidth_gb_s, roof.bandwidth_from),
+      2);
   if (const std::optional<double> published = chip.Get("published_bandwidth_gb_s")) {
     text += fmt::format("\n  published, not used: {:.6g} GB/s", *published);
   }
-  text += "\n" + Wrap(roof.peak_flop_s ? fmt::format("  {}FLOP/s ({}), ridge {} operations per byte",
-                                                     Scaled(*roof.peak_flop_s), roof.peak_from,
-                                                     Decimal(*bound.ridge_ops_per_byte, 2))
-                                       : "  no peak is known: compute limits and M* stay unknown (--peak)",
+  text += "\n" + Wrap(roof.peak_flop_s
+                          ? fmt::format("  {}FLOP/s ({}), ridge {} operations per byte", Scaled(*roof.peak_flop_s),
+                                        roof.peak_from, Decimal(*bound.ridge_ops_per_byte, 2))
+                          : "  no peak is known: compute limits and M* stay unknown (--peak)",
                       2);
   return text + "\n";
 }
@@ -99,25 +108,28 @@ std::string ChipLines(const chip::Chip& chip, const Bound& bound) {
 std::vector<std::string> Notes(const Bound& bound) {
   const Pass& pass = bound.pass;
   std::vector<std::string> notes;
-  notes.push_back(fmt::format("{} operations in the weights, {} in attention; {:.3f} bits a weight{}",
-                              Thousands(static_cast<std::uint64_t>(pass.weight_flops)),
-                              Thousands(static_cast<std::uint64_t>(pass.attention_flops)), bound.bits_per_weight,
-                              bound.crossover_batch
-                                  ? fmt::format(", M* of the whole model {:.2f} tokens together", *bound.crossover_batch)
-                                  : ""));
+  notes.push_back(fmt::format(
+      "{} operations in the weights, {} in attention; {:.3f} bits a weight{}",
+      Thousands(static_cast<std::uint64_t>(pass.weight_flops)),
+      Thousands(static_cast<std::uint64_t>(pass.attention_flops)), bound.bits_per_weight,
+      bound.crossover_batch ? fmt::format(", M* of the whole model {:.2f} tokens together", *bound.crossover_batch)
+                            : ""));
   if (pass.parts_floor_ns > pass.floor_ns * 1.0005) {
-    notes.push_back(fmt::format("The parts one after another take {}: the floor of the pass lets bytes of one overlap "
-                                "sums of another.",
-                                Duration(pass.parts_floor_ns)));
+    notes.push_back(
+        fmt::format("The parts one after another take {}: the floor of the pass lets bytes of one overlap "
+                    "sums of another.",
+                    Duration(pass.parts_floor_ns)));
   }
-  notes.emplace_back("activations: 16-bit vectors into and out of the tables. Below the line: what a cache holds, not "
-                     "part of the floor; unknown where no cache bandwidth was measured.");
-  notes.push_back(fmt::format("Written or gathered besides, not in the floor: {} bytes of KV cache, {} of the embedding.",
-                              Thousands(static_cast<std::uint64_t>(pass.kv_append_bytes)),
-                              Thousands(static_cast<std::uint64_t>(pass.row_bytes))));
+  notes.emplace_back(
+      "activations: 16-bit vectors into and out of the tables. Below the line: what a cache holds, not "
+      "part of the floor; unknown where no cache bandwidth was measured.");
+  notes.push_back(
+      fmt::format("Written or gathered besides, not in the floor: {} bytes of KV cache, {} of the embedding.",
+                  Thousands(static_cast<std::uint64_t>(pass.kv_append_bytes)),
+                  Thousands(static_cast<std::uint64_t>(pass.row_bytes))));
   if (bound.bytes_in_flight) {
-    notes.push_back(fmt::format("{} have to be under way at any time (bandwidth times latency).",
-                                Bytes(*bound.bytes_in_flight)));
+    notes.push_back(
+        fmt::format("{} have to be under way at any time (bandwidth times latency).", Bytes(*bound.bytes_in_flight)));
   }
   return notes;
 }

@@ -81,7 +81,8 @@ std::string ShortText(const Chip& chip, Form form) {
   if (chip.Bandwidth() != nullptr || chip.Peak() != nullptr) text += "\n* what limits divide by\n";
   if (const std::string numbered = notes.Text(); !numbered.empty()) text += "\n" + numbered;
   if (!chip.note.empty()) text += "\n" + Wrap(base::Printable(chip.note, 1000)) + "\n";
-  if (!chip.features.empty()) text += "\n" + Wrap("instruction sets: " + fmt::format("{}", fmt::join(chip.features, " "))) + "\n";
+  if (!chip.features.empty())
+    text += "\n" + Wrap("instruction sets: " + fmt::format("{}", fmt::join(chip.features, " "))) + "\n";
   return text;
 }
 
@@ -109,8 +110,9 @@ std::string ChipListReport(const std::vector<Chip>& chips, Form form) {
   }
   if (form == Form::kCsv) return table.Csv();
   return (form == Form::kMarkdown ? table.Markdown() : table.Text()) + "\n" +
-         Wrap("bandwidth and peak: what limits divide by. The published figure is only shown. `boltbeam chip show NAME` "
-              "lists every fact, `boltbeam chip measure` measures this machine.") +
+         Wrap(
+             "bandwidth and peak: what limits divide by. The published figure is only shown. `boltbeam chip show NAME` "
+             "lists every fact, `boltbeam chip measure` measures this machine.") +
          "\n";
 }
 

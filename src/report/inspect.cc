@@ -28,8 +28,12 @@ double ShareOf(std::uint64_t bytes, const Census& census) {
 }
 
 std::vector<Column> PartColumns() {
-  return {{"part", "role", Align::kLeft}, {"format", "format", Align::kLeft}, {"tensors", "tensors"},
-          {"rows", "rows"},               {"columns", "cols"},                {"bytes", "bytes"},
+  return {{"part", "role", Align::kLeft},
+          {"format", "format", Align::kLeft},
+          {"tensors", "tensors"},
+          {"rows", "rows"},
+          {"columns", "cols"},
+          {"bytes", "bytes"},
           {"share", "share"}};
 }
 
@@ -47,7 +51,12 @@ void AddGroup(Table& table, const Census& census, const CensusGroup& group) {
 }
 
 void AddTotal(Table& table, const Census& census, std::string name, std::uint64_t tensors, std::uint64_t bytes) {
-  table.Add({std::move(name), "", std::to_string(tensors), "", "", {Thousands(bytes), std::to_string(bytes)},
+  table.Add({std::move(name),
+             "",
+             std::to_string(tensors),
+             "",
+             "",
+             {Thousands(bytes), std::to_string(bytes)},
              Percent(ShareOf(bytes, census))});
 }
 
@@ -93,18 +102,21 @@ std::vector<std::string> Notes(const Model& model, const Census& census) {
   std::vector<std::string> notes;
   for (const CensusGroup& group : census.groups) {
     if (group.exclusion == Exclusion::kNone) continue;
-    std::string note = fmt::format("{} ({}) is not counted. {}", group.role, group.format, ExclusionReason(group.exclusion));
+    std::string note =
+        fmt::format("{} ({}) is not counted. {}", group.role, group.format, ExclusionReason(group.exclusion));
     if (group.exclusion == Exclusion::kRowGather) note += fmt::format(" ({} bytes)", Thousands(census.row_bytes));
     notes.push_back(note + ".");
   }
   if (model.tied()) {
-    notes.push_back(fmt::format("The head is the embedding: the table counts once, as lm_head. One row of it ({} bytes) "
-                                "is also read per token.",
-                                Thousands(census.row_bytes)));
+    notes.push_back(
+        fmt::format("The head is the embedding: the table counts once, as lm_head. One row of it ({} bytes) "
+                    "is also read per token.",
+                    Thousands(census.row_bytes)));
   }
-  notes.push_back(fmt::format("{:.3f} bits a weight in what is read; {} bytes of KV cache for each position, 16 bits an "
-                              "element.",
-                              census.BitsPerWeight(), Thousands(KvBytesPerPosition(model.hyper()))));
+  notes.push_back(
+      fmt::format("{:.3f} bits a weight in what is read; {} bytes of KV cache for each position, 16 bits an "
+                  "element.",
+                  census.BitsPerWeight(), Thousands(KvBytesPerPosition(model.hyper()))));
   if (model.file().sparse()) notes.emplace_back("This file has holes: it holds shapes, not weights.");
   if (!model.architecture().runnable) notes.push_back(model.architecture().not_runnable_reason + ".");
   for (const std::string& warning : model.warnings()) notes.push_back("Warning: " + warning);
@@ -213,8 +225,8 @@ std::string InspectReport(const Model& model, const Census& census, Form form) {
     case Form::kText:
       break;
   }
-  return base::Printable(model.file().path(), 400) + "\n" + Headline(model) + "\n\n" + CensusTable(census).Text() + "\n" +
-         NotesText(model, census);
+  return base::Printable(model.file().path(), 400) + "\n" + Headline(model) + "\n\n" + CensusTable(census).Text() +
+         "\n" + NotesText(model, census);
 }
 
 }  // namespace boltbeam::report
