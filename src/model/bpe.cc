@@ -48,6 +48,11 @@ constexpr std::size_t HashPair(std::uint64_t key) {
   return key ^ (key >> 29);
 }
 
+std::uint32_t HashText(std::string_view text) {
+  const std::size_t hash = std::hash<std::string_view>{}(text);
+  return static_cast<std::uint32_t>(hash ^ (hash >> 32));
+}
+
 // A power of two that stays at most half full.
 std::size_t TableSize(std::size_t entries) { return std::bit_ceil(std::max<std::size_t>(16, 2 * entries)); }
 
@@ -78,75 +83,83 @@ std::string BytesOfText(std::string_view text) {
   return bytes;
 }
 
-TextIndex::TextIndex(std::size_t expected) : slots_(TableSize(expected)) {}
+SymbolTable::SymbolTable(const std::vector<std::string>& tokens) : tokens_(&tokens), slots_(TableSize(tokens.size())) {
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    if (!tokens[id].empty()) Insert(tokens[id], static_cast<std::int32_t>(id));
+  }
+}
 
-TextIndex::Slot& TextIndex::Place(std::string_view text, std::size_t hash) {
+std::string_view SymbolTable::Text(std::int32_t symbol) const {
+  const auto at = static_cast<std::size_t>(symbol);
+  return at < tokens_->size() ? (*tokens_)[at] : extra_[at - tokens_->size()];
+}
+
+// The slot that holds the text, or the free one where it belongs.
+std::size_t SymbolTable::Place(std::string_view text, std::uint32_t hash) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t at = hash & mask;
-  while (slots_[at].value >= 0 && (slots_[at].hash != hash || slots_[at].text != text)) at = (at + 1) & mask;
-  return slots_[at];
+  while (slots_[at].symbol >= 0 && (slots_[at].hash != hash || Text(slots_[at].symbol) != text)) at = (at + 1) & mask;
+  return at;
 }
 
-void TextIndex::Grow() {
+void SymbolTable::Grow() {
   std::vector<Slot> old(2 * slots_.size());
   old.swap(slots_);
+  const std::size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {
-    if (slot.value >= 0) Place(slot.text, slot.hash) = slot;
+    if (slot.symbol < 0) continue;
+    std::size_t at = slot.hash & mask;
+    while (slots_[at].symbol >= 0) at = (at + 1) & mask;
+    slots_[at] = slot;
   }
 }
 
-void TextIndex::Insert(std::string_view text, std::int32_t value) {
+void SymbolTable::Insert(std::string_view text, std::int32_t symbol) {
   if (2 * (used_ + 1) > slots_.size()) Grow();
-  const std::size_t hash = std::hash<std::string_view>{}(text);
-  Slot& slot = Place(text, hash);
-  if (slot.value < 0) ++used_;
-  slot = {text, hash, value};
+  const std::uint32_t hash = HashText(text);
+  Slot& slot = slots_[Place(text, hash)];
+  if (slot.symbol < 0) ++used_;
+  slot = {hash, symbol};
 }
 
-std::int32_t TextIndex::Find(std::string_view text) const {
-  const std::size_t hash = std::hash<std::string_view>{}(text), mask = slots_.size() - 1;
-  for (std::size_t at = hash & mask; slots_[at].value >= 0; at = (at + 1) & mask) {
-    if (slots_[at].hash == hash && slots_[at].text == text) return slots_[at].value;
-  }
-  return -1;
+std::int32_t SymbolTable::Find(std::string_view text) const { return slots_[Place(text, HashText(text))].symbol; }
+
+std::int32_t SymbolTable::FindOrAdd(std::string_view text) {
+  const std::int32_t found = Find(text);
+  if (found >= 0) return found;
+  const auto symbol = static_cast<std::int32_t>(tokens_->size() + extra_.size());
+  extra_.emplace_back(text);
+  Insert(extra_.back(), symbol);
+  return symbol;
 }
 
 Result<Bpe> Bpe::Make(const std::vector<std::string>& tokens, const std::vector<std::string>& merges,
                       bool ignore_merges) {
-  Bpe bpe(tokens.size());
+  Bpe bpe(tokens);
   bpe.ignore_merges_ = ignore_merges;
-  for (std::size_t id = 0; id < tokens.size(); ++id) {
-    if (!tokens[id].empty()) bpe.index_.Insert(tokens[id], static_cast<std::int32_t>(id));
-  }
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    bpe.byte_symbols_[byte] = bpe.SymbolOf(ByteText(static_cast<std::uint8_t>(byte)));
+    bpe.byte_symbols_[byte] = bpe.symbols_.FindOrAdd(ByteText(static_cast<std::uint8_t>(byte)));
   }
   bpe.merges_.resize(TableSize(merges.size()));
+  std::string joined;
   for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-    BOLTBEAM_TRY(bpe.AddMerge(merges[rank], static_cast<std::uint32_t>(rank)));
+    BOLTBEAM_TRY(bpe.AddMerge(merges[rank], static_cast<std::uint32_t>(rank), joined));
   }
   return bpe;
 }
 
-std::int32_t Bpe::SymbolOf(std::string_view text) {
-  const std::int32_t found = index_.Find(text);
-  if (found >= 0) return found;
-  const auto symbol = static_cast<std::int32_t>(token_count_ + extra_.size());
-  index_.Insert(extra_.emplace_back(text), symbol);
-  return symbol;
-}
-
-Result<void> Bpe::AddMerge(std::string_view merge, std::uint32_t rank) {
+Result<void> Bpe::AddMerge(std::string_view merge, std::uint32_t rank, std::string& joined) {
   const std::size_t space = merge.find(' ', 1);  // a first character that is a space belongs to the left part
   if (space == std::string_view::npos || space + 1 == merge.size()) {
     return Fail(Code::kTokenizerMerges, fmt::format("tokenizer.ggml.merges[{}]", rank), fmt::format("'{}'", merge),
                 "two parts with a space between them");
   }
   const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
-  const std::size_t known = extra_.size();
-  const std::int32_t left_symbol = SymbolOf(left), right_symbol = SymbolOf(right);
-  const std::int32_t product = SymbolOf(std::string(left).append(right));
-  if (extra_.size() != known) ++unknown_merges_;
+  const std::size_t known = symbols_.extra();
+  const std::int32_t left_symbol = symbols_.FindOrAdd(left), right_symbol = symbols_.FindOrAdd(right);
+  joined.assign(left).append(right);
+  const std::int32_t product = symbols_.FindOrAdd(joined);
+  if (symbols_.extra() != known) ++unknown_merges_;
   InsertMerge({PairKey(left_symbol, right_symbol), rank, product});
   return {};
 }
@@ -206,13 +219,13 @@ Result<void> Bpe::EmitBytes(std::string_view text, std::optional<std::int32_t> u
                             std::vector<std::int32_t>& ids) const {
   for (const char c : BytesOfText(text)) {
     const auto byte = static_cast<std::uint8_t>(c);
-    const auto symbol = static_cast<std::size_t>(byte_symbols_[byte]);
-    if (symbol >= token_count_ && !unknown) {
+    const std::int32_t symbol = byte_symbols_[byte];
+    if (!symbols_.IsToken(symbol) && !unknown) {
       return Fail(Code::kTokenizerText, "text",
                   fmt::format("byte 0x{:02x}, for which the vocabulary has no token", byte),
                   "text that the model's vocabulary can spell");
     }
-    ids.push_back(symbol < token_count_ ? static_cast<std::int32_t>(symbol) : *unknown);
+    ids.push_back(symbols_.IsToken(symbol) ? symbol : *unknown);
   }
   return {};
 }
@@ -226,18 +239,16 @@ Result<void> Bpe::Encode(std::string_view piece, std::optional<std::int32_t> unk
     symbols.push_back(byte_symbols_[static_cast<std::uint8_t>(c)]);
     if (ignore_merges_) text += ByteText(static_cast<std::uint8_t>(c));
   }
-  const std::int32_t whole = ignore_merges_ ? index_.Find(text) : -1;
-  if (whole >= 0 && static_cast<std::size_t>(whole) < token_count_) {
+  if (const std::int32_t whole = ignore_merges_ ? Find(text) : -1; whole >= 0) {
     ids.push_back(whole);
     return {};
   }
   MergeAll(symbols);
   for (const std::int32_t symbol : symbols) {
-    const auto at = static_cast<std::size_t>(symbol);
-    if (at < token_count_) {
+    if (symbols_.IsToken(symbol)) {
       ids.push_back(symbol);
     } else {
-      BOLTBEAM_TRY(EmitBytes(extra_[at - token_count_], unknown, ids));
+      BOLTBEAM_TRY(EmitBytes(symbols_.Text(symbol), unknown, ids));
     }
   }
   return {};

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,22 +18,29 @@ std::string_view ByteText(std::uint8_t byte);
 /// Bytes of a token's text in that alphabet; characters outside it stand for themselves.
 std::string BytesOfText(std::string_view text);
 
-/// Open addressing from text to a number; the texts belong to somebody else. A later text wins over an equal earlier
-/// one.
-class TextIndex {
+/// Texts and their numbers: the tokens first, then texts that merging passes through without their being tokens.
+class SymbolTable {
  public:
-  explicit TextIndex(std::size_t expected = 0);
-  void Insert(std::string_view text, std::int32_t value);
+  /// The tokens must outlive the table. Of equal texts the last one counts; empty ones are never found.
+  explicit SymbolTable(const std::vector<std::string>& tokens);
   std::int32_t Find(std::string_view text) const;  // -1 when absent
+  std::int32_t FindOrAdd(std::string_view text);
+  std::string_view Text(std::int32_t symbol) const;
+  bool IsToken(std::int32_t symbol) const { return static_cast<std::size_t>(symbol) < tokens_->size(); }
+  std::size_t extra() const { return extra_.size(); }
 
  private:
+  // Open addressing; eight bytes a slot, so that the table of a large vocabulary stays in the second-level cache.
   struct Slot {
-    std::string_view text;
-    std::size_t hash = 0;
-    std::int32_t value = -1;
+    std::uint32_t hash = 0;
+    std::int32_t symbol = -1;
   };
-  Slot& Place(std::string_view text, std::size_t hash);
+  std::size_t Place(std::string_view text, std::uint32_t hash) const;
+  void Insert(std::string_view text, std::int32_t symbol);
   void Grow();
+
+  const std::vector<std::string>* tokens_;
+  std::vector<std::string> extra_;
   std::vector<Slot> slots_;
   std::size_t used_ = 0;
 };
@@ -49,11 +55,13 @@ class Bpe {
   Result<void> Encode(std::string_view piece, std::optional<std::int32_t> unknown,
                       std::vector<std::int32_t>& ids) const;
 
-  std::int32_t Find(std::string_view token_text) const { return index_.Find(token_text); }
+  std::int32_t Find(std::string_view token_text) const {
+    const std::int32_t symbol = symbols_.Find(token_text);
+    return symbols_.IsToken(symbol) ? symbol : -1;
+  }
   std::size_t unknown_merges() const { return unknown_merges_; }
 
  private:
-  // A symbol is a token id, or a number from tokens.size() on for text that merging passes through without being one.
   struct Merge {
     std::uint64_t pair = kNoPair;
     std::uint32_t rank = 0;
@@ -61,18 +69,15 @@ class Bpe {
   };
   static constexpr std::uint64_t kNoPair = ~std::uint64_t{0};
 
-  explicit Bpe(std::size_t tokens) : token_count_(tokens), index_(tokens) {}
-  std::int32_t SymbolOf(std::string_view text);
-  Result<void> AddMerge(std::string_view merge, std::uint32_t rank);
+  explicit Bpe(const std::vector<std::string>& tokens) : symbols_(tokens) {}
+  Result<void> AddMerge(std::string_view merge, std::uint32_t rank, std::string& joined);
   void InsertMerge(const Merge& merge);
   const Merge* FindMerge(std::int32_t left, std::int32_t right) const;
   void MergeAll(std::vector<std::int32_t>& symbols) const;
   Result<void> EmitBytes(std::string_view text, std::optional<std::int32_t> unknown,
                          std::vector<std::int32_t>& ids) const;
 
-  std::size_t token_count_;
-  TextIndex index_;
-  std::deque<std::string> extra_;  // texts of the symbols that are no tokens; a deque keeps them in place
+  SymbolTable symbols_;
   std::array<std::int32_t, 256> byte_symbols_{};
   std::vector<Merge> merges_;  // open addressing
   bool ignore_merges_ = false;

@@ -33,6 +33,9 @@ std::size_t IncompleteTail(std::string_view text) {
 }  // namespace
 
 struct Tokenizer::State {
+  State(Vocabulary&& read, Bpe&& merges, Pretokenizer&& cut)
+      : vocabulary(std::move(read)), bpe(std::move(merges)), pretokenizer(std::move(cut)) {}
+
   Vocabulary vocabulary;
   Bpe bpe;
   Pretokenizer pretokenizer;
@@ -63,7 +66,7 @@ Result<Tokenizer> Tokenizer::Make(const gguf::File& file, bool strict) {
   BOLTBEAM_ASSIGN(Pretokenizer pretokenizer, Pretokenizer::Make(vocabulary.pre));
   BOLTBEAM_ASSIGN(Bpe bpe, Bpe::Make(vocabulary.tokens, vocabulary.merges, pretokenizer.ignore_merges()));
   // The Bpe refers to the tokens' texts: moving the vector that holds them leaves those where they are.
-  auto state = std::make_unique<State>(State{std::move(vocabulary), std::move(bpe), std::move(pretokenizer)});
+  auto state = std::make_unique<State>(std::move(vocabulary), std::move(bpe), std::move(pretokenizer));
   state->add_bos = state->vocabulary.add_bos.value_or(state->pretokenizer.adds_bos()) && state->vocabulary.bos;
   state->add_eos = state->vocabulary.add_eos.value_or(false) && state->vocabulary.eos;
   BOLTBEAM_TRY(state->CheckTexts(strict));
@@ -102,7 +105,7 @@ Result<void> Tokenizer::State::FindStops() {
   BOLTBEAM_ASSIGN(const std::vector<std::string> texts, StopTokenTexts());
   for (const std::string& text : texts) {
     const std::int32_t id = bpe.Find(text);
-    if (!Holds(id)) continue;
+    if (id < 0) continue;
     stops.push_back(id);
     // Some converters forget the type: an end marker is a control token whatever the file says.
     TokenType& type = vocabulary.types[static_cast<std::size_t>(id)];
@@ -189,10 +192,7 @@ bool Tokenizer::adds_bos() const { return state_->add_bos; }
 bool Tokenizer::IsStop(std::int32_t id) const { return std::ranges::find(state_->stops, id) != state_->stops.end(); }
 std::span<const std::string> Tokenizer::warnings() const { return state_->vocabulary.warnings; }
 
-std::int32_t Tokenizer::Find(std::string_view token_text) const {
-  const std::int32_t id = state_->bpe.Find(token_text);
-  return state_->Holds(id) ? id : -1;
-}
+std::int32_t Tokenizer::Find(std::string_view token_text) const { return state_->bpe.Find(token_text); }
 
 std::string StreamDecoder::Push(std::int32_t id) {
   held_ += tokenizer_.Bytes(id, special_);

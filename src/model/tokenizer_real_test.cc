@@ -1,0 +1,97 @@
+// Token ids equal llama-tokenize's: tests/data/tokenizer/mixed.json says how they were made.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "gguf/writer.h"
+#include "model/tokenizer.h"
+
+namespace boltbeam::model {
+namespace {
+
+std::string ModelPath() {
+  const char* folder = std::getenv("BOLTBEAM_TEST_MODELS");
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path path = folder != nullptr  ? std::filesystem::path(folder)
+                               : cache != nullptr ? std::filesystem::path(cache) / "boltbeam/test-models"
+                                                  : std::filesystem::path(home) / ".cache/boltbeam/test-models";
+  return (path / "smollm2.gguf").string();
+}
+
+std::string ReadText(const std::string& name) {
+  std::ifstream file(std::string(BOLTBEAM_TEST_DATA "/tokenizer/") + name, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class TokenizerReal : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(ModelPath())) {
+      GTEST_SKIP() << ModelPath() << " is not there: scripts/fetch-test-models fetches it";
+    }
+  }
+};
+
+// The same vocabulary under another pre-tokenizer's name.
+Result<Tokenizer> WithPre(const gguf::File& file, std::string_view pre) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("boltbeam_pre_" + std::to_string(getpid()) + ".gguf")).string();
+  BOLTBEAM_ASSIGN(gguf::Writer writer, gguf::Writer::Create(path));
+  writer.Add("general.architecture", std::string_view("none"));
+  writer.Add("tokenizer.ggml.model", std::string_view("gpt2"));
+  writer.Add("tokenizer.ggml.pre", pre);
+  BOLTBEAM_ASSIGN(const std::vector<std::string> tokens, file.GetStrings("tokenizer.ggml.tokens"));
+  BOLTBEAM_ASSIGN(const std::vector<std::string> merges, file.GetStrings("tokenizer.ggml.merges"));
+  BOLTBEAM_ASSIGN(const std::vector<std::int64_t> types, file.GetIntegers("tokenizer.ggml.token_type"));
+  writer.Add("tokenizer.ggml.tokens", tokens);
+  writer.Add("tokenizer.ggml.merges", merges);
+  writer.Add("tokenizer.ggml.token_type", std::vector<std::int32_t>(types.begin(), types.end()));
+  writer.Add("tokenizer.ggml.add_bos_token", false);
+  BOLTBEAM_ASSIGN(const std::uint64_t data_bytes, writer.Begin({}));
+  EXPECT_EQ(data_bytes, 0U);
+  BOLTBEAM_TRY(writer.Finish());
+  BOLTBEAM_ASSIGN(const gguf::File changed, gguf::File::Open(path));
+  std::filesystem::remove(path);
+  return Tokenizer::Make(changed);
+}
+
+TEST_F(TokenizerReal, IdsEqualTheIndependentProgramsForEveryPretokenizer) {
+  const auto golden = nlohmann::json::parse(ReadText("mixed.json"));
+  const std::string text = ReadText("mixed.txt");
+  const auto file = gguf::File::Open(ModelPath());
+  ASSERT_TRUE(file) << file.error().Message();
+  for (const auto& [pre, ids] : golden["cases"].items()) {
+    const auto tokenizer = WithPre(*file, pre);
+    ASSERT_TRUE(tokenizer) << tokenizer.error().Message();
+    EXPECT_EQ(tokenizer->Encode(text, {.parse_special = true}), ids["special"].get<std::vector<std::int32_t>>()) << pre;
+    EXPECT_EQ(tokenizer->Encode(text, {}), ids["plain"].get<std::vector<std::int32_t>>()) << pre;
+    EXPECT_EQ(tokenizer->Decode(*tokenizer->Encode(text, {.parse_special = true}), true), text) << pre;
+  }
+}
+
+TEST_F(TokenizerReal, TheFilesOwnPretokenizerIsRead) {
+  const auto golden = nlohmann::json::parse(ReadText("mixed.json"));
+  const auto file = gguf::File::Open(ModelPath());
+  ASSERT_TRUE(file) << file.error().Message();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto tokenizer = Tokenizer::Make(*file, true);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  RecordProperty("milliseconds", std::to_string(took.count()));
+  ASSERT_TRUE(tokenizer) << tokenizer.error().Message();
+  EXPECT_EQ(tokenizer->Encode(ReadText("mixed.txt"), {.parse_special = true}),
+            golden["cases"]["smollm"]["special"].get<std::vector<std::int32_t>>());
+  EXPECT_TRUE(tokenizer->IsStop(tokenizer->Find("<|im_end|>")));
+  EXPECT_TRUE(tokenizer->IsStop(tokenizer->Find("<|endoftext|>")));
+}
+
+}  // namespace
+}  // namespace boltbeam::model
