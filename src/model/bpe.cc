@@ -83,7 +83,7 @@ std::string BytesOfText(std::string_view text) {
   return bytes;
 }
 
-SymbolTable::SymbolTable(const std::vector<std::string>& tokens) : tokens_(&tokens), slots_(TableSize(tokens.size())) {
+SymbolTable::SymbolTable(std::span<const std::string> tokens) : tokens_(tokens), slots_(TableSize(tokens.size())) {
   for (std::size_t id = 0; id < tokens.size(); ++id) {
     if (!tokens[id].empty()) Insert(tokens[id], static_cast<std::int32_t>(id));
   }
@@ -91,7 +91,7 @@ SymbolTable::SymbolTable(const std::vector<std::string>& tokens) : tokens_(&toke
 
 std::string_view SymbolTable::Text(std::int32_t symbol) const {
   const auto at = static_cast<std::size_t>(symbol);
-  return at < tokens_->size() ? (*tokens_)[at] : extra_[at - tokens_->size()];
+  return at < tokens_.size() ? tokens_[at] : extra_[at - tokens_.size()];
 }
 
 // The slot that holds the text, or the free one where it belongs.
@@ -127,14 +127,13 @@ std::int32_t SymbolTable::Find(std::string_view text) const { return slots_[Plac
 std::int32_t SymbolTable::FindOrAdd(std::string_view text) {
   const std::int32_t found = Find(text);
   if (found >= 0) return found;
-  const auto symbol = static_cast<std::int32_t>(tokens_->size() + extra_.size());
+  const auto symbol = static_cast<std::int32_t>(tokens_.size() + extra_.size());
   extra_.emplace_back(text);
   Insert(extra_.back(), symbol);
   return symbol;
 }
 
-Result<Bpe> Bpe::Make(const std::vector<std::string>& tokens, const std::vector<std::string>& merges,
-                      bool ignore_merges) {
+Result<Bpe> Bpe::Make(std::span<const std::string> tokens, std::span<const std::string> merges, bool ignore_merges) {
   Bpe bpe(tokens);
   bpe.ignore_merges_ = ignore_merges;
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

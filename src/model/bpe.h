@@ -21,12 +21,13 @@ std::string BytesOfText(std::string_view text);
 /// Texts and their numbers: the tokens first, then texts that merging passes through without their being tokens.
 class SymbolTable {
  public:
-  /// The tokens must outlive the table. Of equal texts the last one counts; empty ones are never found.
-  explicit SymbolTable(const std::vector<std::string>& tokens);
+  /// The tokens must outlive the table and stay where they are. Of equal texts the last one counts; empty ones are
+  /// never found.
+  explicit SymbolTable(std::span<const std::string> tokens);
   std::int32_t Find(std::string_view text) const;  // -1 when absent
   std::int32_t FindOrAdd(std::string_view text);
   std::string_view Text(std::int32_t symbol) const;
-  bool IsToken(std::int32_t symbol) const { return static_cast<std::size_t>(symbol) < tokens_->size(); }
+  bool IsToken(std::int32_t symbol) const { return static_cast<std::size_t>(symbol) < tokens_.size(); }
   std::size_t extra() const { return extra_.size(); }
 
  private:
@@ -39,7 +40,7 @@ class SymbolTable {
   void Insert(std::string_view text, std::int32_t symbol);
   void Grow();
 
-  const std::vector<std::string>* tokens_;
+  std::span<const std::string> tokens_;
   std::vector<std::string> extra_;
   std::vector<Slot> slots_;
   std::size_t used_ = 0;
@@ -47,9 +48,9 @@ class SymbolTable {
 
 class Bpe {
  public:
-  /// tokens and merges must outlive the Bpe. `unknown_merges` counts merges whose parts or result are no tokens.
-  static Result<Bpe> Make(const std::vector<std::string>& tokens, const std::vector<std::string>& merges,
-                          bool ignore_merges);
+  /// tokens must outlive the Bpe and stay where they are. `unknown_merges` counts merges whose parts or result are no
+  /// tokens.
+  static Result<Bpe> Make(std::span<const std::string> tokens, std::span<const std::string> merges, bool ignore_merges);
 
   /// Appends the ids of one piece of text; `unknown` stands in for bytes without a token. kTokenizerText without it.
   Result<void> Encode(std::string_view piece, std::optional<std::int32_t> unknown,
@@ -69,7 +70,7 @@ class Bpe {
   };
   static constexpr std::uint64_t kNoPair = ~std::uint64_t{0};
 
-  explicit Bpe(const std::vector<std::string>& tokens) : symbols_(tokens) {}
+  explicit Bpe(std::span<const std::string> tokens) : symbols_(tokens) {}
   Result<void> AddMerge(std::string_view merge, std::uint32_t rank, std::string& joined);
   void InsertMerge(const Merge& merge);
   const Merge* FindMerge(std::int32_t left, std::int32_t right) const;
