@@ -126,6 +126,19 @@ Result<void> Pretokenizer::Split(std::string_view text,
   return {};
 }
 
+Result<void> CheckVocabularyKind(std::string_view name) {
+  BOLTBEAM_ASSIGN(const Json registry, ReadRegistry());
+  std::string readable, found = fmt::format("'{}', a kind of vocabulary that this build can't read", name);
+  for (const Json& kind : registry["vocabularies"]) {
+    const std::string described =
+        fmt::format("'{}' ({})", kind["name"].get<std::string>(), kind["is"].get<std::string>());
+    if (kind["name"] == name && kind["readable"] == true) return {};
+    if (kind["name"] == name) found = described + ", a kind of vocabulary that this build can't read";
+    if (kind["readable"] == true) readable += (readable.empty() ? "" : ", ") + described;
+  }
+  return Fail(Code::kTokenizerUnsupported, "tokenizer.ggml.model", std::move(found), std::move(readable));
+}
+
 Result<std::vector<std::string>> StopTokenTexts() {
   BOLTBEAM_ASSIGN(const Json registry, ReadRegistry());
   return registry["stop_tokens"].get<std::vector<std::string>>();

@@ -36,6 +36,9 @@ class Pretokenizer {
   std::unique_ptr<State> state_;
 };
 
+/// kTokenizerUnsupported unless this build reads vocabularies of this kind (the value of tokenizer.ggml.model).
+Result<void> CheckVocabularyKind(std::string_view name);
+
 /// Texts of tokens that end an answer whatever the file's ids say.
 Result<std::vector<std::string>> StopTokenTexts();
 

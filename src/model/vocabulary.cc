@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "model/pretokenizer.h"
+
 namespace boltbeam::model {
 namespace {
 
@@ -46,13 +48,7 @@ class Reader {
           "tokenizer.ggml.model and tokenizer.ggml.tokens, as in a model that was converted with its vocabulary");
     }
     BOLTBEAM_ASSIGN(const std::string kind, file_.GetString(Key("model")));
-    if (kind != "gpt2") {
-      const bool spm = kind == "llama";
-      return Fail(Code::kTokenizerUnsupported, Key("model"),
-                  spm ? "'llama', a SentencePiece vocabulary, which this build can't read"
-                      : fmt::format("'{}', a kind of vocabulary that this build can't read", kind),
-                  "'gpt2' (byte-level BPE)");
-    }
+    BOLTBEAM_TRY(CheckVocabularyKind(kind));
     if (file_.Find(Key("pre")) == nullptr) {
       return Fail(Code::kTokenizerUnsupported, Key("pre"), "the file does not name its pre-tokenizer",
                   "a file that does: convert the model again with a current converter");
