@@ -6,7 +6,7 @@
 #include <functional>
 #include <queue>
 
-#include "base/checked.h"
+#include "base/printable.h"
 
 namespace boltbeam::model {
 namespace {
@@ -150,8 +150,8 @@ Result<Bpe> Bpe::Make(std::span<const std::string> tokens, std::span<const std::
 Result<void> Bpe::AddMerge(std::string_view merge, std::uint32_t rank, std::string& joined) {
   const std::size_t space = merge.find(' ', 1);  // a first character that is a space belongs to the left part
   if (space == std::string_view::npos || space + 1 == merge.size()) {
-    return Fail(Code::kTokenizerMerges, fmt::format("tokenizer.ggml.merges[{}]", rank), fmt::format("'{}'", merge),
-                "two parts with a space between them");
+    return Fail(Code::kTokenizerMerges, fmt::format("tokenizer.ggml.merges[{}]", rank),
+                fmt::format("'{}'", base::Printable(merge)), "two parts with a space between them");
   }
   const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
   const std::size_t known = symbols_.extra();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/embedded.h"
+#include "base/printable.h"
 
 namespace boltbeam::model {
 namespace {
@@ -66,7 +67,7 @@ Result<Pretokenizer> Pretokenizer::Make(std::string_view name) {
   const Json* row = FindRow(registry["rows"], name);
   if (row == nullptr) {
     return Fail(Code::kTokenizerUnsupported, "tokenizer.ggml.pre",
-                fmt::format("'{}' is a pre-tokenizer that this build does not know", name),
+                fmt::format("'{}' is a pre-tokenizer that this build does not know", base::Printable(name)),
                 "one of: " + KnownNames(registry["rows"]));
   }
   auto state = std::make_unique<State>();
@@ -128,13 +129,16 @@ Result<void> Pretokenizer::Split(std::string_view text,
 
 Result<void> CheckVocabularyKind(std::string_view name) {
   BOLTBEAM_ASSIGN(const Json registry, ReadRegistry());
-  std::string readable, found = fmt::format("'{}', a kind of vocabulary that this build can't read", name);
+  std::string readable,
+      found = fmt::format("'{}', a kind of vocabulary that this build can't read", base::Printable(name));
   for (const Json& kind : registry["vocabularies"]) {
+    const bool matches = kind["name"].get_ref<const std::string&>() == name,
+               readable_kind = kind["readable"].get<bool>();
     const std::string described =
         fmt::format("'{}' ({})", kind["name"].get<std::string>(), kind["is"].get<std::string>());
-    if (kind["name"] == name && kind["readable"] == true) return {};
-    if (kind["name"] == name) found = described + ", a kind of vocabulary that this build can't read";
-    if (kind["readable"] == true) readable += (readable.empty() ? "" : ", ") + described;
+    if (matches && readable_kind) return {};
+    if (matches) found = described + ", a kind of vocabulary that this build can't read";
+    if (readable_kind) readable += (readable.empty() ? "" : ", ") + described;
   }
   return Fail(Code::kTokenizerUnsupported, "tokenizer.ggml.model", std::move(found), std::move(readable));
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/printable.h"
 #include "model/pretokenizer.h"
 
 namespace boltbeam::model {
@@ -98,7 +99,8 @@ class Reader {
       }
       if (out_.types[id] == TokenType::kByte && !IsByteToken(token)) {
         return Fail(Code::kTokenizerByteToken, fmt::format("{}[{}]", Key("tokens"), id),
-                    fmt::format("the byte token '{}'", token.substr(0, 40)), "<0xNN> with two hexadecimal digits");
+                    fmt::format("the byte token '{}'", base::Printable(token, 40)),
+                    "<0xNN> with two hexadecimal digits");
       }
     }
     if (empty == 0) return {};
