@@ -14,9 +14,9 @@ Result<void> List(const Globals& globals) {
   const base::Paths paths = base::ResolvePaths(globals.home);
   BOLTBEAM_ASSIGN(std::vector<chip::Chip> chips, chip::LoadRegistry(paths.config.string()));
   BOLTBEAM_ASSIGN(chip::Chip machine, chip::ThisMachine(paths.data.string()));
-  machine.name += " (this machine)";
+  const std::string id = machine.id;
   chips.insert(chips.begin(), std::move(machine));
-  return WriteOutput(globals, report::ChipListReport(chips, report::FormOf(globals.format)));
+  return WriteOutput(globals, report::ChipListReport(chips, id, report::FormOf(globals.format)));
 }
 
 Result<void> Show(const Globals& globals, const std::string& name) {

@@ -97,11 +97,11 @@ std::string ChipLines(const chip::Chip& chip, const Bound& bound) {
   if (const std::optional<double> published = chip.Get("published_bandwidth_gb_s")) {
     text += fmt::format("\n  published, not used: {:.6g} GB/s", *published);
   }
-  text += "\n" + Wrap(roof.peak_flop_s
-                          ? fmt::format("  {}FLOP/s ({}), ridge {} operations per byte", Scaled(*roof.peak_flop_s),
-                                        roof.peak_from, Decimal(*bound.ridge_ops_per_byte, 2))
-                          : "  no peak is known: compute limits and M* stay unknown (--peak)",
-                      2);
+  const std::string peak = roof.peak_flop_s
+                               ? fmt::format("{}FLOP/s ({}), ridge {} operations per byte", Scaled(*roof.peak_flop_s),
+                                             roof.peak_from, Decimal(*bound.ridge_ops_per_byte, 2))
+                               : "no peak is known: compute limits and M* stay unknown (--peak)";
+  text += "\n  " + Wrap(peak, 2, 78);
   return text + "\n";
 }
 

@@ -21,8 +21,10 @@ std::string ValueText(const Fact& fact) {
   if (fact.provenance == Provenance::kUnknown) return "unknown";
   if (fact.value >= 1e9 && fact.unit != "bytes") return Scaled(fact.value) + fact.unit;
   const bool whole = fact.value == std::floor(fact.value) && fact.value < 9e15;
-  const std::string number = whole ? Thousands(static_cast<std::uint64_t>(fact.value)) : Decimal(fact.value, 2);
-  return fact.unit.empty() ? number : number + " " + fact.unit;
+  const std::string number =
+      whole ? Thousands(static_cast<std::uint64_t>(fact.value)) : fmt::format("{:.6g}", fact.value);
+  // "l2_bytes 1,048,576" says it already.
+  return fact.unit.empty() || fact.name.ends_with("_" + fact.unit) ? number : number + " " + fact.unit;
 }
 
 Cell FactCell(const Fact* fact) {
@@ -55,7 +57,7 @@ Table FactsTable(const Chip& chip, Footnotes& notes) {
   Table table({{"fact", "name", Align::kLeft},
                {"value", "value"},
                {"", "unit", Align::kLeft},
-               {"known from", "provenance", Align::kLeft},
+               {"from", "provenance", Align::kLeft},
                {"date", "date", Align::kLeft},
                {"note", "method"}});
   for (const Fact& fact : chip.facts) {
@@ -88,7 +90,7 @@ std::string ShortText(const Chip& chip, Form form) {
 
 }  // namespace
 
-std::string ChipListReport(const std::vector<Chip>& chips, Form form) {
+std::string ChipListReport(const std::vector<Chip>& chips, const std::string& this_machine, Form form) {
   if (form == Form::kJson) {
     nlohmann::ordered_json json;
     json["schema"] = "boltbeam.chip_list.v1";
@@ -102,7 +104,7 @@ std::string ChipListReport(const std::vector<Chip>& chips, Form form) {
                {"published", "published_bandwidth_gb_s"},
                {"peak", "peak_flop_s"}});
   for (const Chip& chip : chips) {
-    table.Add({{base::Printable(chip.id), chip.id},
+    table.Add({{chip.id == this_machine ? "this machine" : base::Printable(chip.id), chip.id},
                {base::Printable(chip.name), chip.name},
                FactCell(chip.Bandwidth()),
                FactCell(chip.Find("published_bandwidth_gb_s")),

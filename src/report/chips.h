@@ -9,7 +9,8 @@
 
 namespace boltbeam::report {
 
-std::string ChipListReport(const std::vector<chip::Chip>& chips, Form form);
+/// this_machine: the id of the row that is the machine itself.
+std::string ChipListReport(const std::vector<chip::Chip>& chips, const std::string& this_machine, Form form);
 std::string ChipReport(const chip::Chip& chip, Form form);
 
 }  // namespace boltbeam::report

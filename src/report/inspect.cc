@@ -103,7 +103,7 @@ std::vector<std::string> Notes(const Model& model, const Census& census) {
   for (const CensusGroup& group : census.groups) {
     if (group.exclusion == Exclusion::kNone) continue;
     std::string note =
-        fmt::format("{} ({}) is not counted. {}", group.role, group.format, ExclusionReason(group.exclusion));
+        fmt::format("{} ({}) is not counted; {}", group.role, group.format, ExclusionReason(group.exclusion));
     if (group.exclusion == Exclusion::kRowGather) note += fmt::format(" ({} bytes)", Thousands(census.row_bytes));
     notes.push_back(note + ".");
   }

@@ -1,0 +1,240 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "roofline/bound.h"
+#include "roofline/formulas.h"
+#include "test_model.h"
+
+namespace boltbeam::roofline {
+namespace {
+
+using nlohmann::json;
+
+json Golden(const std::string& name) {
+  std::ifstream stream(std::string(BOLTBEAM_TEST_DATA) + "/" + name);
+  return json::parse(stream);
+}
+
+std::string ReadText(const std::string& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+// ---------------------------------------------------------------- docs/formulas.md
+
+using Arguments = std::vector<double>;
+
+const std::map<std::string, std::function<double(const Arguments&)>>& Functions() {
+  static const std::map<std::string, std::function<double(const Arguments&)>> functions = {
+      {"MemoryFloorNs", [](const Arguments& a) { return MemoryFloorNs(a.at(0), a.at(1)); }},
+      {"ComputeFloorNs", [](const Arguments& a) { return ComputeFloorNs(a.at(0), a.at(1)); }},
+      {"LimitTokensPerSecond", [](const Arguments& a) { return LimitTokensPerSecond(a.at(0), a.at(1)); }},
+      {"Ridge", [](const Arguments& a) { return Ridge(a.at(0), a.at(1)); }},
+      {"CrossoverBatch", [](const Arguments& a) { return CrossoverBatch(a.at(0), a.at(1)); }},
+      {"DecodeIntensity", [](const Arguments& a) { return DecodeIntensity(a.at(0)); }},
+      {"BitsPerWeight", [](const Arguments& a) { return BitsPerWeight(a.at(0), a.at(1)); }},
+      {"ActivationBytes", [](const Arguments& a) { return ActivationBytes(a.at(0), a.at(1)); }},
+      {"KvBytes", [](const Arguments& a) { return KvBytes(a.at(0), a.at(1), a.at(2), a.at(3), a.at(4)); }},
+      {"MatmulFlops", [](const Arguments& a) { return MatmulFlops(a.at(0), a.at(1)); }},
+      {"AttentionFlops",
+       [](const Arguments& a) { return AttentionFlops(a.at(0), a.at(1), a.at(2), a.at(3), a.at(4)); }},
+      {"BytesInFlight", [](const Arguments& a) { return BytesInFlight(a.at(0), a.at(1)); }},
+  };
+  return functions;
+}
+
+TEST(Formulas, EveryExampleOfTheDocumentHolds) {
+  const std::string text = ReadText(BOLTBEAM_SOURCE_DIR "/docs/formulas.md");
+  const std::regex example(R"(`([A-Z]\w+)\(([^)`]*)\) = ([0-9.e+]+)`)");
+  std::set<std::string> seen;
+  for (std::sregex_iterator it(text.begin(), text.end(), example), end; it != end; ++it) {
+    const std::string name = (*it)[1];
+    ASSERT_TRUE(Functions().contains(name)) << name;
+    Arguments arguments;
+    std::istringstream list((*it)[2]);
+    for (std::string number; std::getline(list, number, ',');) arguments.push_back(std::stod(number));
+    const double printed = std::stod((*it)[3]);
+    EXPECT_NEAR(Functions().at(name)(arguments), printed, std::abs(printed) * 5e-6) << it->str();
+    seen.insert(name);
+  }
+  for (const auto& [name, function] : Functions()) EXPECT_TRUE(seen.contains(name)) << name << " has no example";
+  const std::string header = ReadText(BOLTBEAM_SOURCE_DIR "/src/roofline/formulas.h");
+  const std::regex declaration(R"(constexpr double (\w+)\()");
+  for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it) {
+    EXPECT_TRUE(seen.contains((*it)[1])) << (*it)[1] << " is not in the document";
+  }
+}
+
+// ---------------------------------------------------------------- recorded bounds
+
+double At(const json& values, const char* key) { return values.at(key).get<double>(); }
+
+void ExpectNear(double computed, double expected, const std::string& name) {
+  EXPECT_NEAR(computed, expected, std::abs(expected) * 1e-6) << name;
+}
+
+TEST(Golden, RecordedBounds) {
+  std::map<std::string, int> checked;
+  const json golden = Golden("bounds.json");
+  for (const json& entry : golden["cases"]) {
+    const std::string group = entry["group"], name = entry["name"];
+    const json &in = entry["inputs"], &out = entry["expected"];
+    ++checked[group];
+    if (group == "decode_limit") {
+      const double floor = MemoryFloorNs(At(in, "bytes_per_token_bytes"), At(in, "bandwidth_gb_s"));
+      ExpectNear(LimitTokensPerSecond(floor), At(out, "limit_tok_s"), name);
+      ExpectNear(floor / 1e6, At(out, "limit_ms"), name);
+    } else if (group == "vocabulary_floor" && out.contains("floor_us")) {
+      ExpectNear(MemoryFloorNs(At(in, "tensor_bytes"), At(in, "bandwidth_gb_s")) / 1e3, At(out, "floor_us"), name);
+    } else if (group == "role_floor") {
+      for (const json& row : out["rows"]) {
+        const double each = MemoryFloorNs(At(row, "tensor_bytes"), At(in, "bandwidth_gb_s"));
+        ExpectNear(each / 1e3, At(row, "floor_each_us"), name);
+        const double bytes = At(row, "tensor_bytes") + ActivationBytes(At(row, "rows"), At(row, "cols"));
+        ExpectNear(At(row, "count") * bytes, At(row, "limit_row_bytes"), name);
+      }
+    } else if (group == "ridge") {
+      ExpectNear(Ridge(At(in, "peak_flop_s"), At(in, "bandwidth_gb_s")), At(out, "ridge_flop_per_byte"), name);
+    } else if (group == "m_star" && out.contains("m_star")) {
+      const double ridge = Ridge(At(in, "peak_flop_s"), At(in, "bandwidth_gb_s"));
+      ExpectNear(CrossoverBatch(At(in, "bits_per_weight"), ridge), At(out, "m_star"), name);
+    } else if (group == "intensity") {
+      ExpectNear(DecodeIntensity(At(in, "bits_per_weight")), At(out, "flop_per_byte"), name);
+    } else if (group == "kv" && out.contains("kv_bytes")) {
+      ExpectNear(At(in, "per_token_bytes") * At(in, "context"), At(out, "kv_bytes"), name);
+    } else if (group == "bytes_in_flight" && out.contains("in_flight_bytes")) {
+      const double bytes = BytesInFlight(At(in, "bandwidth_gb_s"), At(in, "latency_us") * 1e3);
+      ExpectNear(bytes, At(out, "in_flight_bytes"), name);
+    }
+  }
+  for (const char* group : {"decode_limit", "vocabulary_floor", "role_floor", "ridge", "m_star", "intensity", "kv"}) {
+    EXPECT_GT(checked[group], 0) << group;
+  }
+}
+
+// ---------------------------------------------------------------- a whole model
+
+const model::Model& EightB() {
+  static const model::Model loaded = model::Model::Load(model::Qwen3EightB().Write()).value();
+  return loaded;
+}
+
+Bound BoundOn(const std::string& chip_name, const BoundOptions& options = {{0, 512, 4096}, 1, 0},
+              double bandwidth = 0) {
+  const chip::Chip chip = chip::FindChip(chip_name, "").value();
+  return ComputeBound(EightB(), RoofOf(chip, bandwidth).value(), options).value();
+}
+
+const Part& PartOf(const Bound& bound, std::string_view role, std::string_view format) {
+  for (const Part& part : bound.parts) {
+    if (part.role == role && part.format == format) return part;
+  }
+  ADD_FAILURE() << role << " " << format;
+  return bound.parts.front();
+}
+
+TEST(Bound, GoldenOnTheRtx5090) {
+  const Bound bound = BoundOn("rtx-5090");
+  EXPECT_EQ(bound.pass.weight_bytes, 4670533632.0);
+  EXPECT_EQ(bound.pass.bytes(), 4676301568.0);
+  EXPECT_NEAR(bound.pass.limit_tok_s(), 363.535152, 1e-5);
+  EXPECT_NEAR(bound.pass.floor_ns, 2750765.63, 0.01);
+  EXPECT_EQ(bound.depths[1].kv_bytes, 75497472.0);
+  EXPECT_NEAR(bound.depths[1].limit_tok_s(), 357.76, 0.005);
+  EXPECT_NEAR(*bound.ridge_ops_per_byte, 150.2, 0.05);
+  EXPECT_NEAR(*bound.crossover_batch, 46.36, 0.005);
+  EXPECT_NEAR(bound.bits_per_weight, 4.937, 0.0005);
+  const Part& head = PartOf(bound, "lm_head", "Q6_K");
+  EXPECT_NEAR(*head.floor_ns, 300297.035, 0.001);
+  EXPECT_EQ(head.limit, Limit::kMemory);
+  EXPECT_NEAR(*PartOf(bound, "attn_qo", "Q4_K").crossover_batch, 42.25, 0.005);
+  EXPECT_EQ(PartOf(bound, "attn_qo", "Q4_K").calls, 72u);
+  EXPECT_EQ(PartOf(bound, "activations", "f16").bytes, 5767936.0);
+}
+
+TEST(Bound, GoldenOnTheAppleM3) {
+  const Bound bound = BoundOn("apple-m3-10c");
+  EXPECT_NEAR(bound.pass.limit_tok_s(), 19.22, 0.005);
+  EXPECT_NEAR(bound.depths[1].limit_tok_s(), 18.92, 0.005);
+  EXPECT_NEAR(*bound.ridge_ops_per_byte, 35.06, 0.005);
+  EXPECT_NEAR(*bound.crossover_batch, 10.82, 0.005);
+  EXPECT_NEAR(*PartOf(bound, "ffn_gate_up", "Q4_K").crossover_batch, 9.86, 0.005);
+}
+
+TEST(Bound, TheLedgersOwnBandwidth) {
+  EXPECT_NEAR(*PartOf(BoundOn("rtx-5090", {}, 1701.32), "lm_head", "Q6_K").floor_ns, 300064, 0.5);
+}
+
+TEST(Bound, APromptIsBoundByItsSumsAndComputesTheHeadOnce) {
+  const Bound bound = BoundOn("apple-m3-10c", {{0}, 1, 512});
+  EXPECT_EQ(bound.pass.weight_flops, 7113710501888.0);
+  EXPECT_EQ(bound.pass.limit, Limit::kCompute);
+  EXPECT_EQ(PartOf(bound, "lm_head", "Q6_K").limit, Limit::kMemory) << "one column";
+  EXPECT_EQ(PartOf(bound, "ffn_down", "Q4_K").limit, Limit::kCompute);
+  EXPECT_GE(bound.pass.parts_floor_ns, bound.pass.floor_ns);
+  EXPECT_NEAR(bound.pass.floor_ns, ComputeFloorNs(bound.pass.weight_flops + bound.pass.attention_flops, 3.152e12), 1);
+}
+
+TEST(Bound, ABatchReadsTablesOnceAndEveryCache) {
+  const Bound one = BoundOn("rtx-5090", {{512}, 1, 0});
+  const Bound four = BoundOn("rtx-5090", {{512}, 4, 0});
+  EXPECT_EQ(four.pass.weight_bytes, one.pass.weight_bytes);
+  EXPECT_EQ(four.pass.kv_bytes, 4 * one.pass.kv_bytes);
+  EXPECT_EQ(four.pass.activation_bytes, 4 * one.pass.activation_bytes);
+  EXPECT_GT(four.pass.limit_tok_s(), 3.8 * one.pass.limit_tok_s());
+}
+
+TEST(Bound, CachedPartsAreKnownOnlyWithACacheBandwidth) {
+  const Part with = PartOf(BoundOn("rtx-5090"), "norm", "f16");
+  EXPECT_EQ(with.limit, Limit::kCache);
+  EXPECT_NEAR(*with.floor_ns, with.bytes / 5811.8, 1e-6);
+  const Part without = PartOf(BoundOn("apple-m3-10c"), "norm", "f16");
+  EXPECT_EQ(without.limit, Limit::kUnknown);
+  EXPECT_FALSE(without.floor_ns.has_value());
+}
+
+TEST(Bound, WithoutAPeakOnlyTheMemoryIsKnown) {
+  const chip::Chip h200 = chip::FindChip("h200", "").value();
+  const Bound bound = ComputeBound(EightB(), RoofOf(h200, 4800).value(), {}).value();
+  EXPECT_FALSE(bound.ridge_ops_per_byte.has_value());
+  EXPECT_FALSE(PartOf(bound, "lm_head", "Q6_K").crossover_batch.has_value());
+  EXPECT_EQ(bound.pass.limit, Limit::kMemory);
+}
+
+TEST(Refuse, AChipWithoutABandwidth) {
+  const Error error = RoofOf(chip::FindChip("h200", "").value()).error();
+  EXPECT_EQ(error.code, Code::kBoundNoBandwidth);
+  EXPECT_NE(error.Message().find("--bandwidth 4800"), std::string::npos);
+  EXPECT_NE(error.Message().find("chip measure"), std::string::npos);
+  EXPECT_EQ(RoofOf(chip::Chip{}).error().code, Code::kBoundNoBandwidth);
+}
+
+TEST(Refuse, NumbersThatMakeNoSense) {
+  const chip::Chip chip = chip::FindChip("rtx-5090", "").value();
+  EXPECT_EQ(RoofOf(chip, -1).error().code, Code::kBoundOptions);
+  EXPECT_EQ(RoofOf(chip, 0, std::nan("")).error().code, Code::kBoundOptions);
+  const Roof roof = RoofOf(chip).value();
+  for (const BoundOptions& options : {BoundOptions{{}, 1, 0}, BoundOptions{{1ull << 40}, 1, 0}, BoundOptions{{0}, 0, 0},
+                                      BoundOptions{{0}, 1, 1ull << 40}, BoundOptions{{0}, 1ull << 18, 1ull << 18}}) {
+    EXPECT_EQ(ComputeBound(EightB(), roof, options).error().code, Code::kBoundOptions);
+  }
+}
+
+TEST(Little, BytesInFlightWhereALatencyIsKnown) {
+  Roof roof;
+  roof.bandwidth_gb_s = 1700;
+  roof.latency_ns = 1000;
+  EXPECT_NEAR(*ComputeBound(EightB(), roof, {})->bytes_in_flight, 1.7e6, 1e-3);
+}
+
+}  // namespace
+}  // namespace boltbeam::roofline
