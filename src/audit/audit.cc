@@ -160,4 +160,15 @@ Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, Bandwid
   return audit;
 }
 
+Result<void> RequireTieOut(const Audit& audit) {
+  for (const Account& account : audit.accounts) {
+    if (account.TiesOut()) continue;
+    return Fail(
+        Code::kMeasurementUnstable, fmt::format("depth {}", account.depth),
+        fmt::format("{:.1f} % of the token unaccounted for", account.token.unaccounted_ns / account.token.now_ns * 100),
+        fmt::format("at most {:.0f} %: a quieter machine, or more time (--seconds)", kResidualBudget * 100));
+  }
+  return {};
+}
+
 }  // namespace boltbeam::audit

@@ -54,4 +54,7 @@ std::uint64_t ContextNeeded(const Options& options);
 Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, BandwidthSource& bandwidth,
                        const Options& options, const Hooks& hooks = {});
 
+/// kMeasurementUnstable names the depth whose residual is beyond the budget.
+Result<void> RequireTieOut(const Audit& audit);
+
 }  // namespace boltbeam::audit

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 
 #include "base/checked.h"
 #include "measure/statistics.h"
@@ -90,8 +91,8 @@ double StreamProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint
   return static_cast<double>(length) * repeats / ns;
 }
 
-std::size_t StreamProbe::FastestShape(runtime::ThreadPool& pool, std::uint32_t rounds, std::uint64_t bytes,
-                                      std::uint32_t repeats) {
+std::vector<std::size_t> StreamProbe::FastestShapes(runtime::ThreadPool& pool, std::uint32_t rounds,
+                                                    std::uint64_t bytes, std::uint32_t repeats) {
   std::vector<std::vector<double>> rates(shapes_.size());
   for (std::uint32_t round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
@@ -102,7 +103,10 @@ std::size_t StreamProbe::FastestShape(runtime::ThreadPool& pool, std::uint32_t r
   }
   std::vector<double> medians;
   for (const std::vector<double>& samples : rates) medians.push_back(Median(samples));
-  return static_cast<std::size_t>(std::ranges::max_element(medians) - medians.begin());
+  std::vector<std::size_t> order(shapes_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return medians[a] > medians[b]; });
+  return order;
 }
 
 Result<RateProbe> RateProbe::Create(runtime::KernelCache& kernels, const chip::Chip& machine, Kind kind) {
@@ -144,8 +148,12 @@ double RateProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_
     function(buffers, 0, iterations);
   });
   const double ns = clock_.ToNs(base::Ticks() - begin);
-  const double per_lane = kind_ == Kind::kFma ? 2 : 8;
-  return per_lane * lanes_ * accumulators_[shape] * static_cast<double>(iterations) * pool.size() / ns * 1e9;
+  return OperationsPerIteration(shape) * static_cast<double>(iterations) * pool.size() / ns * 1e9;
+}
+
+double RateProbe::OperationsPerIteration(std::size_t shape) const {
+  constexpr double kOfFma = 2, kOfDot = 8;  // a lane's
+  return (kind_ == Kind::kFma ? kOfFma : kOfDot) * lanes_ * accumulators_[shape];
 }
 
 std::int64_t RateProbe::Calibrate(runtime::ThreadPool& pool, std::size_t shape, double ns) {

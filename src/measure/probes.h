@@ -31,9 +31,9 @@ class StreamProbe {
   /// One pass over the first `bytes` of the buffer (0: all of it), `repeats` times, by every thread of the pool: GB/s.
   double Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes = 0, std::uint32_t repeats = 1);
 
-  /// The shape with the highest median over `rounds` interleaved passes.
-  std::size_t FastestShape(runtime::ThreadPool& pool, std::uint32_t rounds, std::uint64_t bytes = 0,
-                           std::uint32_t repeats = 1);
+  /// All shapes, the one with the highest median over `rounds` interleaved passes first.
+  std::vector<std::size_t> FastestShapes(runtime::ThreadPool& pool, std::uint32_t rounds, std::uint64_t bytes = 0,
+                                         std::uint32_t repeats = 1);
 
  private:
   StreamProbe() = default;
@@ -52,6 +52,8 @@ class RateProbe {
 
   [[nodiscard]] std::size_t shapes() const { return functions_.size(); }
   [[nodiscard]] std::string Name(std::size_t shape) const;
+  /// Of one thread; a multiply-add counts as two.
+  [[nodiscard]] double OperationsPerIteration(std::size_t shape) const;
   /// Operations per second of all threads of the pool over `iterations` of the loop on each.
   double Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_t iterations);
   /// Iterations that take about this long.
