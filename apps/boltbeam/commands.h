@@ -12,6 +12,7 @@ void AddInspect(CLI::App& app, Globals& globals);
 // Bound
 void AddBound(CLI::App& app, Globals& globals);
 void AddChip(CLI::App& app, Globals& globals);
+void AddChipMeasure(CLI::App& app, Globals& globals);  // becomes a part of `chip`
 // Run and account
 // Kernels
 // Set-up
@@ -21,6 +22,7 @@ inline constexpr AddCommand kCommands[] = {
     AddInspect,  //
     AddBound,    //
     AddChip,     //
+    AddChipMeasure,
 };
 
 }  // namespace boltbeam::app

@@ -1,0 +1,98 @@
+#include "measure/probes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "measure/chip_measure.h"
+#include "measure/statistics.h"
+
+namespace boltbeam::measure {
+namespace {
+
+TEST(RefusalTest, ARereadFasterThanTheMemoryShowsThatNothingWasEvicted) {
+  // Recorded: 64 MiB at 2.03 TB/s after a flush that evicted nothing, on a memory of 1.70 TB/s.
+  const auto refused =
+      RefuseAbove("re-read after the cache sweep", 2030, "the memory's streaming rate", 1701, 0.05, "GB/s");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kMeasurementImpossible);
+  EXPECT_EQ(CodeGroup(refused.error().code), Group::kMeasurement);
+  EXPECT_TRUE(RefuseAbove("re-read", 1700, "the memory's streaming rate", 1701, 0.05, "GB/s"));
+  EXPECT_TRUE(RefuseAbove("re-read", 1750, "the memory's streaming rate", 1701, 0.05, "GB/s"));  // within the band
+}
+
+TEST(RefusalTest, ALoopThatWasOptimisedAwayIsRefused) {
+  // A loop without the minimum length once reported 1.78 million GFLOPS.
+  EXPECT_EQ(RefuseImpossibleRate("fma", 1.78e15, 2, 16, 2).error().code, Code::kMeasurementImpossible);
+  EXPECT_EQ(RefuseImpossibleRate("fma", 0, 2, 16, 2).error().code, Code::kMeasurementImpossible);
+  EXPECT_TRUE(RefuseImpossibleRate("fma", 232e9, 2, 16, 2));
+}
+
+TEST(RefusalTest, ALoopMustOutlastTheDispatch) {
+  EXPECT_EQ(RefuseShortLoop("fma", 49'000, 1000).error().code, Code::kMeasurementImpossible);
+  EXPECT_TRUE(RefuseShortLoop("fma", 50'000, 1000));
+}
+
+TEST(ThreadCountsTest, PowersOfTwoAndAll) {
+  EXPECT_EQ(ThreadCounts(1), (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(ThreadCounts(2), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(ThreadCounts(6), (std::vector<std::uint32_t>{1, 2, 4, 6}));
+}
+
+class ProbeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    machine_ = chip::DetectThisMachine().value();
+    kernels_ = std::make_unique<runtime::KernelCache>(codegen::TargetFor(machine_), "");
+    auto pool = runtime::ThreadPool::Create({chip::UsableCpus().front()});
+    ASSERT_TRUE(pool) << pool.error().Message();
+    pool_ = std::move(*pool);
+  }
+  chip::Chip machine_;
+  std::unique_ptr<runtime::KernelCache> kernels_;
+  std::unique_ptr<runtime::ThreadPool> pool_;
+};
+
+TEST_F(ProbeTest, StreamsOfEveryShapeReadAtAPossibleRate) {
+  auto probe = StreamProbe::Create(*kernels_, machine_, *pool_, 3'000'000);
+  ASSERT_TRUE(probe) << probe.error().Message();
+  EXPECT_GE(probe->bytes(), 3'000'000U);
+  EXPECT_GE(probe->shapes().size(), 6U);
+  const std::vector<std::size_t> order = probe->FastestShapes(*pool_, 3);
+  EXPECT_EQ(std::set<std::size_t>(order.begin(), order.end()).size(), probe->shapes().size());
+  const double gb_s = probe->Pass(*pool_, order.front());
+  EXPECT_GT(gb_s, 0.01);
+  EXPECT_LT(gb_s, 2000);
+}
+
+TEST_F(ProbeTest, TwiceTheIterationsTakeTwiceTheTime) {
+  for (const RateProbe::Kind kind : {RateProbe::Kind::kFma, RateProbe::Kind::kDot}) {
+    auto probe = RateProbe::Create(*kernels_, machine_, kind);
+    ASSERT_TRUE(probe) << probe.error().Message();
+    const std::int64_t iterations = probe->Calibrate(*pool_, 0, 1e6);
+    std::vector<double> once, twice;
+    for (int i = 0; i < 9; ++i) {
+      once.push_back(probe->Pass(*pool_, 0, iterations));
+      twice.push_back(probe->Pass(*pool_, 0, 2 * iterations));
+    }
+    // Of the best passes, and roughly: a busy machine interrupts most. A body that was optimised away takes no time.
+    const double ratio = *std::ranges::max_element(twice) / *std::ranges::max_element(once);
+    EXPECT_GT(ratio, 0.3) << probe->Name(0);
+    EXPECT_LT(ratio, 1.7) << probe->Name(0);
+    EXPECT_TRUE(RefuseImpossibleRate("rate", *std::ranges::max_element(once), 1, VectorLanes(machine_), 8));
+  }
+}
+
+TEST_F(ProbeTest, CostsOfADispatchAndABarrierAreShort) {
+  const auto dispatches = DispatchSamples(*kernels_, *pool_, 50);
+  ASSERT_TRUE(dispatches);
+  EXPECT_LT(Median(*dispatches), 1e6);
+  const auto barriers = BarrierSamples(*pool_, 10);
+  ASSERT_TRUE(barriers);
+  EXPECT_EQ(barriers->size(), 10U);
+  EXPECT_LT(Median(*barriers), 1e6);
+}
+
+}  // namespace
+}  // namespace boltbeam::measure
