@@ -121,7 +121,7 @@ Result<void> MeasureRate(Run& run, runtime::ThreadPool& pool, RateProbe::Kind ki
   std::vector<std::int64_t> iterations;
   std::vector<std::vector<double>> rates(probe.shapes());
   for (std::size_t shape = 0; shape < probe.shapes(); ++shape) {
-    iterations.push_back(probe.Calibrate(pool, shape, std::max(kRateLoopNs, kLeastDispatches * run.dispatch_ns)));
+    iterations.push_back(probe.IterationsFor(shape, std::max(kRateLoopNs, kLeastDispatches * run.dispatch_ns)));
   }
   for (std::uint32_t round = 0; round < kChoosingRounds; ++round) {
     for (std::size_t shape = 0; shape < probe.shapes(); ++shape) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "base/checked.h"
@@ -157,20 +156,9 @@ double RateProbe::OperationsPerIteration(std::size_t shape) const {
   return (kind_ == Kind::kFma ? kOfFma : kOfDot) * lanes_ * accumulators_[shape];
 }
 
-std::int64_t RateProbe::Calibrate(runtime::ThreadPool& pool, std::size_t shape, double ns) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  constexpr int kTries = 3;  // the fastest counts: a pass that was interrupted seems long enough
-  std::int64_t iterations = 1000;
-  for (; iterations < kMost; iterations *= 2) {
-    double fastest = std::numeric_limits<double>::infinity();
-    for (int attempt = 0; attempt < kTries && (attempt == 0 || fastest >= ns); ++attempt) {
-      const std::uint64_t begin = base::Ticks();
-      Pass(pool, shape, iterations);
-      fastest = std::min(fastest, clock_.ToNs(base::Ticks() - begin));
-    }
-    if (fastest >= ns) break;
-  }
-  return iterations;
+std::int64_t RateProbe::IterationsFor(std::size_t shape, double ns) const {
+  constexpr double kMostPerNs = 10;  // vector operations: two a cycle at 5 GHz
+  return static_cast<std::int64_t>(ns * kMostPerNs / accumulators_[shape]) + 1;
 }
 
 Result<std::vector<double>> DispatchSamples(runtime::KernelCache& kernels, runtime::ThreadPool& pool,

@@ -56,8 +56,9 @@ class RateProbe {
   [[nodiscard]] double OperationsPerIteration(std::size_t shape) const;
   /// Operations per second of all threads of the pool over `iterations` of the loop on each.
   double Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_t iterations);
-  /// Iterations that take about this long.
-  std::int64_t Calibrate(runtime::ThreadPool& pool, std::size_t shape, double ns);
+  /// Iterations that take at least this long on the fastest core there is. Not found by trying: on a busy machine an
+  /// interrupted try seems long enough.
+  [[nodiscard]] std::int64_t IterationsFor(std::size_t shape, double ns) const;
 
  private:
   RateProbe() = default;

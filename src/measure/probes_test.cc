@@ -70,7 +70,7 @@ TEST_F(ProbeTest, TwiceTheIterationsTakeTwiceTheTime) {
   for (const RateProbe::Kind kind : {RateProbe::Kind::kFma, RateProbe::Kind::kDot}) {
     auto probe = RateProbe::Create(*kernels_, machine_, kind);
     ASSERT_TRUE(probe) << probe.error().Message();
-    const std::int64_t iterations = probe->Calibrate(*pool_, 0, 1e6);
+    const std::int64_t iterations = probe->IterationsFor(0, 1e6);
     std::vector<double> once, twice;
     for (int i = 0; i < 9; ++i) {
       once.push_back(probe->Pass(*pool_, 0, iterations));
