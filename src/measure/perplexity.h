@@ -1,7 +1,7 @@
 // How well a model predicts a text, and how far its predictions are from another program's.
 //
 // As llama-perplexity does it: the text is cut into chunks of `context` tokens, each computed from an empty context;
-// the second half of a chunk is scored. docs/formulas.md has the formulas.
+// the second half of a chunk is scored. docs/perplexity.md defines every figure.
 #pragma once
 
 #include <cstdint>

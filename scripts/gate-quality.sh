@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# Is what boltbeam computes right? Compares it with llama.cpp over more than 2,000 positions of a text.
+#
+#   scripts/gate-quality.sh MODEL.gguf [TEXT]
+#
+#   F32        the file dequantised once, a 32-bit KV cache in both programs:
+#              mean KL divergence <= 2e-5, and every miss within 0.02 in log-probability
+#   quantised  the file itself, against the same F32 logits, beside llama.cpp's own distance from them:
+#              mean KL <= 1.25 times llama.cpp's, top-1 agreement at most 2.5 points below its
+#
+# Each in batches and token by token. Exit status: 0 all pass, 1 something does not or a program failed, 2 usage.
+# TEXT: tests/data/prose.txt. Settings from the environment:
+#   BOLTBEAM       the program (build/release, build/dev or PATH)
+#   LLAMA_BIN      the folder of llama.cpp's tools (PATH; scripts/fetch-llama-cpp fetches them)
+#   GATE_THREADS   threads of both programs (2)
+#   GATE_CHUNKS    chunks of 512 tokens, 255 positions each (9)
+#   GATE_FOLDER    where the F32 file and the logits are kept, to be used again (a temporary folder, removed)
+#   GATE_ONLY      f32: only the F32 gate, for a file that is F32 already or to save time
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+fail() {
+  echo "gate-quality: $*" >&2
+  exit 1
+}
+
+usage() {
+  echo "gate-quality: $*; scripts/gate-quality.sh MODEL.gguf [TEXT]" >&2
+  exit 2
+}
+
+[[ $# -ge 1 && $# -le 2 ]] || usage "expected one model and perhaps a text"
+[[ -r $1 ]] || usage "$1 can't be read"
+model=$(realpath "$1")
+text=$(realpath "${2:-$here/tests/data/prose.txt}")
+[[ -r $text ]] || usage "$text can't be read"
+threads=${GATE_THREADS:-2} chunks=${GATE_CHUNKS:-9}
+
+llama() { # name: the path of one of llama.cpp's tools
+  local found
+  if [[ -n ${LLAMA_BIN:-} ]]; then found=$LLAMA_BIN/$1; else found=$(command -v "$1" || true); fi
+  [[ -x $found ]] || fail "$1 is missing: set LLAMA_BIN to the folder of llama.cpp's tools (scripts/fetch-llama-cpp)"
+  echo "$found"
+}
+quantize=$(llama llama-quantize) perplexity=$(llama llama-perplexity)
+
+boltbeam=${BOLTBEAM:-}
+for candidate in "$here/build/release/apps/boltbeam/boltbeam" "$here/build/dev/apps/boltbeam/boltbeam" "$(command -v boltbeam || true)"; do
+  [[ -n $boltbeam || ! -x $candidate ]] || boltbeam=$candidate
+done
+[[ -x $boltbeam ]] || fail "boltbeam is missing: build it, or set BOLTBEAM to the program"
+
+folder=${GATE_FOLDER:-}
+if [[ -z $folder ]]; then
+  folder=$(mktemp -d "${TMPDIR:-/tmp}/gate-quality-XXXXXX")
+  trap 'rm -rf "$folder"' EXIT
+fi
+mkdir -p "$folder"
+folder=$(realpath "$folder")
+
+step() { # what, command...: runs it, shows its output only when it fails
+  echo "gate-quality: $1" >&2
+  shift
+  "$@" >"$folder/log" 2>&1 </dev/null || {
+    tail -n 5 "$folder/log" >&2
+    fail "this failed: $*"
+  }
+}
+
+f32=$folder/f32.gguf base=$folder/base.logits
+if [[ ! -e $f32 ]]; then
+  step "dequantising to F32" "$quantize" --allow-requantize "$model" "$folder/f32.part" F32
+  mv "$folder/f32.part" "$f32"
+fi
+if [[ ! -e $base ]]; then
+  step "llama.cpp's logits of the F32 file" "$perplexity" -m "$f32" -f "$text" -c 512 -t "$threads" --chunks "$chunks" \
+    -ctk f32 -ctv f32 -fa off --kl-divergence-base "$folder/base.part"
+  mv "$folder/base.part" "$base"
+fi
+
+ours() { # result, model, flag...
+  local result=$1 file=$2
+  shift 2
+  step "boltbeam on $(basename "$file")${*:+ with $*}" "$boltbeam" perplexity "$file" -t "$threads" \
+    --chunks "$chunks" --kl-divergence-base "$base" -o json --out "$folder/$result.json" "$@"
+}
+ours f32-batches "$f32" -ctk f32 -ctv f32
+ours f32-tokens "$f32" -ctk f32 -ctv f32 --token-by-token
+if [[ ${GATE_ONLY:-} != f32 ]]; then
+  step "llama.cpp on $(basename "$model")" "$perplexity" -m "$model" -c 512 -t "$threads" --chunks "$chunks" \
+    --kl-divergence --kl-divergence-base "$base"
+  mv "$folder/log" "$folder/llama.log"
+  ours quantised-batches "$model"
+  ours quantised-tokens "$model" --token-by-token
+fi
+
+python3 - "$folder" "${GATE_ONLY:-}" <<'P'
+import json, pathlib, re, sys
+
+folder, only = pathlib.Path(sys.argv[1]), sys.argv[2]
+failed = False
+
+def verdict(holds):
+    global failed
+    failed = failed or not holds
+    return "pass" if holds else "FAIL"
+
+def ours(name):
+    return json.loads((folder / f"{name}.json").read_text())
+
+def row(*cells):
+    print("{:<10} {:<16} {:>7} {:>11} {:>10} {:>8} {:>9} {:>7}  {}".format(*cells).rstrip())
+
+row("gate", "computed", "tokens", "mean KL", "largest", "top-1 %", "misses", "gap", "verdict")
+for name, how in (("f32-batches", "in batches"), ("f32-tokens", "token by token")):
+    r = ours(name)
+    gap = max((m["gap"] for m in r["misses"]), default=0.0)
+    holds = r["kl_mean"] <= 2e-5 and gap <= 0.02 and r["tokens"] >= 2000
+    row("F32", how, r["tokens"], f"{r['kl_mean']:.3e}", f"{r['kl_max']:.2e}", f"{100 * r['top1_agreement']:.2f}",
+        len(r["misses"]), f"{gap:.4f}", verdict(holds))
+
+if only != "f32":
+    log = (folder / "llama.log").read_text()
+    kl = re.search(r"Mean\s+KLD:\s*([-\d.eE]+)", log)
+    top = re.search(r"Same top p:\s*([\d.]+)", log)
+    if not kl or not top:
+        sys.exit("gate-quality: llama-perplexity printed no mean KLD or no same top p: another version?")
+    theirs_kl, theirs_top = float(kl[1]), float(top[1])
+    row("quantised", "by llama.cpp", "", f"{theirs_kl:.3e}", "", f"{theirs_top:.2f}", "", "", "")
+    for name, how in (("quantised-batches", "in batches"), ("quantised-tokens", "token by token")):
+        r = ours(name)
+        gap = max((m["gap"] for m in r["misses"]), default=0.0)
+        top1 = 100 * r["top1_agreement"]
+        holds = r["kl_mean"] <= 1.25 * theirs_kl and top1 >= theirs_top - 2.5 and r["tokens"] >= 2000
+        row("quantised", how, r["tokens"], f"{r['kl_mean']:.3e}", f"{r['kl_max']:.2e}", f"{top1:.2f}",
+            len(r["misses"]), f"{gap:.4f}", f"{verdict(holds)}  ({r['kl_mean'] / theirs_kl:.2f} x llama.cpp's KL)")
+sys.exit(1 if failed else 0)
+P
