@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "chip/facts.h"
+#include "kernel/program.h"
 #include "model/model.h"
 
 namespace boltbeam::engine {
@@ -64,6 +66,7 @@ class Session;
 
 class Engine {
  public:
+  /// The model must outlive the engine.
   static Result<std::unique_ptr<Engine>> Load(const model::Model& model, const chip::Chip& machine,
                                               const Options& options);
   virtual ~Engine() = default;
@@ -73,6 +76,7 @@ class Engine {
   virtual MemoryUse memory() const = 0;
   virtual std::span<const StepInfo> steps() const = 0;  // of the decode plan, in order
   virtual std::uint32_t phases() const = 0;
+  virtual const std::map<std::string, kernel::Program>& programs() const = 0;  // by identity, of all plans
   virtual std::string plan_id() const = 0;  // SHA-256 over kernels, order and threads
   /// Only one session of an engine computes at a time. kOutOfMemory when its KV cache does not fit.
   virtual Result<std::unique_ptr<Session>> NewSession() = 0;

@@ -34,7 +34,7 @@ struct AttentionShape {
   [[nodiscard]] std::uint64_t KeyStride() const { return (std::uint64_t{kv_heads} * head_dim + 15) / 16 * 64; }
 };
 
-/// Work items are heads. The table holds, for every token of the pass, rope_dims / 2 cosines and then as many sines.
+/// Work items are heads. The table holds, for every position, rope_dims / 2 cosines and then as many sines.
 /// Queries in place: buffers vector (written), table, state, [norm].
 /// Keys into the cache: buffers vector, table, state, cache (written), [norm].
 Program BuildRope(const AttentionShape& shape, bool keys);

@@ -42,7 +42,7 @@ class Rope {
     const Value columns = Widen(StateWord(b_, state_, kStateColumns));
     const Value position = Widen(StateWord(b_, state_, kStatePosition));
     b_.Loop(b_.I64(0), columns, b_.I64(1), {}, [&](Value column, auto) -> std::vector<Value> {
-      const Value table = column * (std::int64_t{shape.rope_dims} * 4);
+      const Value table = (position + column) * (std::int64_t{shape.rope_dims} * 4);
       b_.Loop(b_.Begin(), b_.End(), b_.I64(1), {}, [&](Value head, auto) -> std::vector<Value> {
         if (keys) place_ = PlaceOfKey(shape, head, position + column);
         Head(column * column_stride + head * (std::int64_t{shape.head_dim} * 4), table);

@@ -1,0 +1,240 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/hash.h"
+#include "engine/plan.h"
+#include "engine/session.h"
+#include "engine/weights.h"
+#include "kernel/families/elementwise.h"
+#include "kernel/families/gemv.h"
+#include "kernel/families/state.h"
+#include "runtime/code.h"
+
+namespace boltbeam::engine {
+namespace {
+
+constexpr std::uint32_t kChunk = 128;  // positions of a chunk of the KV cache
+constexpr std::uint64_t kDefaultContext = 4096;
+constexpr std::uint64_t kMaxContext = 1ULL << 24;  // an address of a cache must fit 64 bits with room to spare
+constexpr std::uint32_t kMaxPromptBatch = 512;
+
+kernel::AttentionShape AttentionShapeOf(const model::Model& model, const Options& options,
+                                        const kernel::VectorFacts& facts) {
+  const model::HyperParameters& hyper = model.hyper();
+  kernel::AttentionShape shape;
+  shape.heads = hyper.heads;
+  shape.kv_heads = hyper.kv_heads;
+  shape.head_dim = hyper.head_dim;
+  shape.rope_dims = hyper.rope_dims;
+  shape.rope_neox = model.architecture().rope == model::RopeKind::kNeox;
+  shape.has_norm = model.architecture().qk_norm;
+  shape.epsilon = static_cast<float>(hyper.rms_epsilon);
+  shape.scale = static_cast<float>(hyper.attention_scale);
+  shape.chunk = kChunk;
+  shape.context = AlignUp<std::uint64_t>(options.context, kChunk);
+  shape.kv = options.kv == KvFormat::kF16 ? kernel::Memory::kF16 : kernel::Memory::kWord;
+  shape.lanes = facts.lanes;
+  shape.registers = facts.registers;
+  return shape;
+}
+
+Result<Options> FillIn(const model::Model& model, Options options) {
+  const std::vector<int> cpus = chip::UsableCpus();
+  if (options.threads == 0) {
+    const double quota = std::max(1.0, std::floor(chip::CpuQuota()));
+    options.threads = static_cast<std::uint32_t>(std::min<double>(static_cast<double>(cpus.size()), quota));
+  }
+  if (options.threads > cpus.size()) {
+    return Fail(Code::kThreads, "threads", fmt::format("{} asked for", options.threads),
+                fmt::format("1 to {}: the CPUs that this process may use", cpus.size()));
+  }
+  if (options.context == 0)
+    options.context = std::min<std::uint64_t>(kDefaultContext, std::max<std::uint64_t>(1, model.hyper().context));
+  if (options.context > kMaxContext) {
+    return Fail(Code::kUsage, "context", fmt::format("{}", options.context), fmt::format("1 to {}", kMaxContext));
+  }
+  options.prompt_batch = std::clamp<std::uint32_t>(options.prompt_batch, 1, kMaxPromptBatch);
+  return options;
+}
+
+/// Radians per position of each rotated pair. rope_freqs.weight holds divisors.
+Result<std::vector<double>> RopeFrequencies(const model::Model& model) {
+  const model::HyperParameters& hyper = model.hyper();
+  const std::uint32_t half = hyper.rope_dims / 2;
+  std::vector<double> divisors(half, 1.0);
+  if (const model::Tensor* factors = model.Find(model::Role::kRopeFrequencies)) {
+    std::vector<std::byte> bytes(factors->info->bytes);
+    BOLTBEAM_TRY(model.file().Read(factors->info->file_offset, bytes));
+    BOLTBEAM_TRY(formats::Dequantize(*factors->format, bytes, divisors));
+  }
+  std::vector<double> frequencies(half);
+  for (std::uint32_t i = 0; i < half; ++i) {
+    frequencies[i] = std::pow(hyper.rope_base, -2.0 * i / hyper.rope_dims) * hyper.rope_frequency_scale / divisors[i];
+  }
+  return frequencies;
+}
+
+class MachineEngine final : public Engine {
+ public:
+  explicit MachineEngine(const model::Model& model) : model_(model) {}
+
+  Result<void> Load(const chip::Chip& chip, const Options& asked) {
+    BOLTBEAM_ASSIGN(options_, FillIn(model_, asked));
+    const kernel::VectorFacts facts = kernel::VectorFactsOf(chip);
+    machine_.model = &model_;
+    machine_.options = options_;
+    machine_.attention = AttentionShapeOf(model_, options_, facts);
+    BOLTBEAM_ASSIGN(machine_.rope_frequencies, RopeFrequencies(model_));
+    BOLTBEAM_ASSIGN(weights_, Weights::Plan(model_, facts));
+    BOLTBEAM_TRY(CheckMemory());
+    std::vector<int> cpus = chip::UsableCpus();
+    cpus.resize(options_.threads);
+    BOLTBEAM_ASSIGN(pool_, runtime::ThreadPool::Create(cpus));
+    machine_.pool = pool_.get();
+    kernels_ = std::make_unique<runtime::KernelCache>(codegen::TargetFor(chip), options_.cache_folder);
+    BOLTBEAM_TRY(PrepareRearrangement());
+    BOLTBEAM_TRY(weights_.Load(model_, *kernels_, *pool_, {options_.progress, options_.cancelled}));
+    BOLTBEAM_TRY(AllocateWorkspace());
+    return BuildPlans(facts);
+  }
+
+  const model::Model& model() const override { return model_; }
+  const Options& options() const override { return options_; }
+  std::span<const StepInfo> steps() const override { return infos_; }
+  std::uint32_t phases() const override { return static_cast<std::uint32_t>(machine_.decode.phase_end.size()); }
+  std::string plan_id() const override { return plan_id_; }
+  const std::map<std::string, kernel::Program>& programs() const override { return programs_; }
+
+  MemoryUse memory() const override { return {weights_.bytes(), KvBytes(), arena_.total(), weights_.HugePageBytes()}; }
+
+  Result<std::unique_ptr<Session>> NewSession() override {
+    if (machine_.has_session) {
+      return Fail(Code::kUsage, "session", "a second one while the first exists", "one sequence at a time");
+    }
+    return std::make_unique<MachineSession>(machine_);
+  }
+
+ private:
+  std::uint64_t KvBytes() const { return 2 * machine_.attention.LayerCacheBytes() * model_.hyper().layers; }
+
+  /// Bytes of activations, logits and partial results of the largest pass.
+  std::uint64_t WorkspaceBytes() const {
+    const model::HyperParameters& hyper = model_.hyper();
+    const std::uint64_t columns = AlignUp<std::uint64_t>(options_.prompt_batch, 16);
+    const std::uint64_t row = 4 * (std::uint64_t{hyper.hidden} * 4 + std::uint64_t{hyper.ffn} * 4 + hyper.vocab +
+                                   4 * std::uint64_t{hyper.heads} * hyper.head_dim);
+    return columns * (row + PartialBytesPerColumn());
+  }
+  std::uint64_t PartialBytesPerColumn() const {
+    return machine_.attention.heads * (machine_.attention.context / kChunk) * machine_.attention.PartialBytes();
+  }
+
+  Result<void> CheckMemory() const {
+    const std::uint64_t needed = weights_.bytes() + KvBytes() + WorkspaceBytes();
+    const std::uint64_t available = chip::AvailableMemoryBytes();
+    if (needed <= available) return {};
+    return Fail(
+        Code::kOutOfMemory, model_.file().path(),
+        fmt::format("{:.2f} GB are needed (weights {:.2f}, KV cache of {} positions {:.2f}), {:.2f} GB are free",
+                    static_cast<double>(needed) / 1e9, static_cast<double>(weights_.bytes()) / 1e9, options_.context,
+                    static_cast<double>(KvBytes()) / 1e9, static_cast<double>(available) / 1e9),
+        "a smaller model or context (-c)");
+  }
+
+  Result<void> PrepareRearrangement() {
+    std::vector<const kernel::Program*> programs;
+    for (const auto& [key, program] : weights_.programs()) programs.push_back(&program);
+    return kernels_->Prepare(programs, options_.threads);
+  }
+
+  Result<void> AllocateWorkspace() {
+    const model::HyperParameters& hyper = model_.hyper();
+    Workspace& w = machine_.workspace;
+    w.max_columns = options_.prompt_batch;
+    const std::uint64_t columns = AlignUp<std::uint64_t>(w.max_columns, 16);
+    const model::Tensor& table = *model_.Find(model::Role::kEmbedding);
+    w.row_bytes = table.info->bytes / table.rows();
+    const auto allocate = [&](std::byte*& place, std::uint64_t bytes) -> Result<void> {
+      BOLTBEAM_ASSIGN(place, arena_.Allocate(bytes));
+      return {};
+    };
+    BOLTBEAM_TRY(allocate(w.rows, columns * w.row_bytes));
+    BOLTBEAM_TRY(allocate(w.x, columns * kernel::OutputStride(hyper.hidden)));
+    BOLTBEAM_TRY(allocate(w.query, columns * machine_.attention.QueryStride()));
+    BOLTBEAM_TRY(allocate(w.key, columns * machine_.attention.KeyStride()));
+    BOLTBEAM_TRY(allocate(w.value, columns * machine_.attention.KeyStride()));
+    BOLTBEAM_TRY(allocate(w.gate, columns * kernel::OutputStride(hyper.ffn)));
+    BOLTBEAM_TRY(allocate(w.up, columns * kernel::OutputStride(hyper.ffn)));
+    BOLTBEAM_TRY(allocate(w.partial, columns * PartialBytesPerColumn()));
+    BOLTBEAM_TRY(allocate(w.logits, columns * kernel::OutputStride(hyper.vocab)));
+    BOLTBEAM_TRY(allocate(w.argmax_partial, CeilDiv<std::uint64_t>(hyper.vocab, kernel::kArgmaxChunk) * 8));
+    BOLTBEAM_TRY(allocate(w.argmax, 64));
+    BOLTBEAM_TRY(allocate(w.state, kernel::kStateBytes));
+    BOLTBEAM_TRY(allocate(w.rope_table, machine_.attention.context * hyper.rope_dims * 4));
+    BOLTBEAM_ASSIGN(machine_.keys, runtime::HugeBuffer::Allocate(KvBytes() / 2));
+    BOLTBEAM_ASSIGN(machine_.values, runtime::HugeBuffer::Allocate(KvBytes() / 2));
+    w.keys = machine_.keys.data();
+    w.values = machine_.values.data();
+    return {};
+  }
+
+  Result<void> BuildPlans(const kernel::VectorFacts& facts) {
+    PlanContext context{model_,           weights_, options_, facts, machine_.attention, machine_.workspace,
+                        options_.threads, arena_,   programs_};
+    machine_.prompt_tile = kernel::DefaultGeometry(*model_.head().format, facts, true).columns;
+    BOLTBEAM_ASSIGN(machine_.decode, BuildPlan(context, true));
+    BOLTBEAM_ASSIGN(machine_.prompt, BuildPlan(context, false));
+    std::vector<const kernel::Program*> all;
+    for (const auto& [id, program] : programs_) all.push_back(&program);
+    BOLTBEAM_TRY(kernels_->Prepare(all, options_.threads));
+    for (Plan* plan : {&machine_.decode, &machine_.prompt}) {
+      for (Step& step : plan->steps) {
+        BOLTBEAM_ASSIGN(step.function, kernels_->Get(*step.program));
+      }
+    }
+    std::string description = fmt::format("threads {}\n", options_.threads);
+    for (const Step& step : machine_.decode.steps) {
+      infos_.push_back(step.info);
+      description +=
+          fmt::format("{} {} {} {}\n", step.info.phase, step.info.layer, step.info.role, step.info.kernel_id);
+    }
+    plan_id_ = base::Sha256Hex(description);
+    return {};
+  }
+
+  const model::Model& model_;
+  Options options_;
+  Weights weights_;
+  std::unique_ptr<runtime::ThreadPool> pool_;
+  std::unique_ptr<runtime::KernelCache> kernels_;
+  Arena arena_;
+  std::map<std::string, kernel::Program> programs_;
+  Machine machine_;
+  std::vector<StepInfo> infos_;
+  std::string plan_id_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::Load(const model::Model& model, const chip::Chip& machine,
+                                             const Options& options) {
+  if (!model.architecture().runnable) {
+    return Fail(Code::kNotRunnable,
+                fmt::format("{}: architecture '{}'", model.file().path(), model.architecture().name),
+                model.architecture().not_runnable_reason, "inspect or bound for this file");
+  }
+  if (model.file().sparse()) {
+    return Fail(Code::kNotRunnable, model.file().path(),
+                "a sparse file: it has the shapes of weights but not the weights",
+                "inspect or bound, or synth without --sparse");
+  }
+  auto engine = std::make_unique<MachineEngine>(model);
+  BOLTBEAM_TRY(engine->Load(machine, options));
+  return engine;
+}
+
+}  // namespace boltbeam::engine

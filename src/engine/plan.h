@@ -1,0 +1,79 @@
+// Which kernel runs which part, with which buffers, in which phase: what a pass over the model is.
+//
+// A phase is a list of steps that run one after another without a barrier between them; a barrier ends it. A step
+// either shares its work items among the threads or, when it is local, is done by every thread for itself in memory of
+// its own: for the small vectors between two products that costs less than a barrier.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "engine/weights.h"
+#include "kernel/families/attention.h"
+#include "kernel/geometry.h"
+
+namespace boltbeam::engine {
+
+/// The number of work items: a product of what is fixed and what changes with the pass.
+struct Work {
+  std::int64_t items = 1;
+  bool times_columns = false;
+  bool times_chunks = false;
+  bool local = false;
+
+  [[nodiscard]] std::int64_t Count(std::int64_t columns, std::int64_t chunks) const {
+    return items * (times_columns ? columns : 1) * (times_chunks ? chunks : 1);
+  }
+};
+
+struct Step {
+  StepInfo info;
+  const kernel::Program* program = nullptr;
+  runtime::KernelFunction function = nullptr;
+  Work work;
+  std::vector<std::vector<void*>> buffers;  // [thread]
+};
+
+struct Plan {
+  std::vector<Step> steps;
+  std::vector<std::uint32_t> phase_end;  // one past the last step of each phase
+  std::uint32_t body_steps = 0;          // the steps before the final norm
+  std::uint32_t body_phases = 0;
+};
+
+/// Buffers that all plans of an engine share.
+struct Workspace {
+  std::uint32_t max_columns = 1;
+  std::byte *rows = nullptr, *x = nullptr, *query = nullptr, *key = nullptr, *value = nullptr, *gate = nullptr,
+            *up = nullptr;
+  std::byte *partial = nullptr, *logits = nullptr, *argmax_partial = nullptr, *argmax = nullptr, *state = nullptr;
+  std::byte* rope_table = nullptr;
+  std::byte *keys = nullptr, *values = nullptr;  // the KV cache, layer after layer
+  std::uint64_t row_bytes = 0;                   // of one embedding row in the file
+};
+
+/// Everything that plans are built from.
+struct PlanContext {
+  const model::Model& model;
+  const Weights& weights;
+  const Options& options;
+  kernel::VectorFacts facts;
+  kernel::AttentionShape attention;
+  Workspace workspace;
+  std::uint32_t threads = 1;
+  Arena& arena;
+  std::map<std::string, kernel::Program>& programs;  // by identity: one of each
+};
+
+/// The decode plan (one column; with the argmax) or the prompt plan (max_columns; without).
+Result<Plan> BuildPlan(PlanContext& context, bool decode);
+
+/// kHandWrittenKernel when a step's kernel carries a label that may not ship in a default plan.
+Result<void> CheckProvenance(const Plan& plan);
+std::string_view ProvenanceName(kernel::Provenance provenance);
+
+}  // namespace boltbeam::engine

@@ -1,0 +1,162 @@
+#include "engine/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/ticks.h"
+#include "kernel/families/gemv.h"
+#include "kernel/families/state.h"
+
+namespace boltbeam::engine {
+
+Result<void> MachineSession::Check(std::span<const std::int32_t> tokens) const {
+  if (tokens.size() > m_.options.context - depth_) {
+    return Fail(Code::kContextFull, m_.model->file().path(),
+                fmt::format("{} tokens after {} in a context of {}", tokens.size(), depth_, m_.options.context),
+                "a larger context (-c)");
+  }
+  for (const std::int32_t token : tokens) {
+    if (token < 0 || static_cast<std::uint32_t>(token) >= m_.model->hyper().vocab) {
+      return Fail(Code::kBadToken, "token", fmt::format("{}", token),
+                  fmt::format("0 to {}", m_.model->hyper().vocab - 1));
+    }
+  }
+  return {};
+}
+
+Result<void> MachineSession::ReadRows(std::span<const std::int32_t> tokens) {
+  const model::Tensor& table = *m_.model->Find(model::Role::kEmbedding);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::uint64_t offset =
+        table.info->file_offset + static_cast<std::uint64_t>(tokens[i]) * m_.workspace.row_bytes;
+    BOLTBEAM_TRY(
+        m_.model->file().Read(offset, {m_.workspace.rows + i * m_.workspace.row_bytes, m_.workspace.row_bytes}));
+  }
+  return {};
+}
+
+void MachineSession::SetState(std::uint64_t columns) {
+  columns_ = static_cast<std::int64_t>(columns);
+  chunks_ = static_cast<std::int64_t>((depth_ + columns - 1) / m_.attention.chunk + 1);
+  const auto put = [&](std::int64_t offset, std::int64_t value) {
+    const auto word = static_cast<std::int32_t>(value);
+    std::memcpy(m_.workspace.state + offset, &word, sizeof(word));
+  };
+  put(kernel::kStateColumns, columns_);
+  put(kernel::kStateTiles, CeilDiv<std::int64_t>(columns_, m_.prompt_tile));
+  put(kernel::kStatePosition, static_cast<std::int64_t>(depth_));
+  put(kernel::kStateChunks, chunks_);
+  FillRopeTable(depth_ + columns);
+}
+
+void MachineSession::FillRopeTable(std::uint64_t positions) {
+  const std::size_t half = m_.rope_frequencies.size();
+  for (; m_.rope_positions < positions; ++m_.rope_positions) {
+    auto* row = reinterpret_cast<float*>(m_.workspace.rope_table) + m_.rope_positions * 2 * half;
+    for (std::size_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(m_.rope_positions) * m_.rope_frequencies[i];
+      row[i] = static_cast<float>(std::cos(angle));
+      row[half + i] = static_cast<float>(std::sin(angle));
+    }
+  }
+}
+
+namespace {
+
+/// Makes room for the stamps of a plan on every thread.
+void Resize(Trace& trace, const Plan& plan, std::uint32_t threads) {
+  for (auto* stamps : {&trace.step_begin, &trace.step_end})
+    stamps->assign(threads, std::vector<std::uint64_t>(plan.steps.size()));
+  for (auto* stamps : {&trace.barrier_begin, &trace.barrier_end}) {
+    stamps->assign(threads, std::vector<std::uint64_t>(plan.phase_end.size()));
+  }
+}
+
+}  // namespace
+
+void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::uint32_t last_phase, Trace* trace) {
+  const std::uint32_t threads = m_.pool->size();
+  m_.pool->Run([&](std::uint32_t thread) {
+    std::uint32_t step_index = first_phase == 0 ? 0 : plan.phase_end[first_phase - 1];
+    for (std::uint32_t phase = first_phase; phase < last_phase; ++phase) {
+      for (; step_index < plan.phase_end[phase]; ++step_index) {
+        const Step& step = plan.steps[step_index];
+        const std::int64_t items = step.work.Count(columns_, chunks_);
+        const runtime::Range range =
+            step.work.local ? runtime::Range{0, items} : runtime::Share(items, thread, threads);
+        if (trace != nullptr) trace->step_begin[thread][step_index] = base::Ticks();
+        if (range.begin < range.end) step.function(step.buffers[thread].data(), range.begin, range.end);
+        if (trace != nullptr) trace->step_end[thread][step_index] = base::Ticks();
+      }
+      if (trace != nullptr) trace->barrier_begin[thread][phase] = base::Ticks();
+      m_.pool->Sync();
+      if (trace != nullptr) trace->barrier_end[thread][phase] = base::Ticks();
+    }
+  });
+}
+
+Result<void> MachineSession::Decode(std::int32_t token, Trace* trace) {
+  BOLTBEAM_TRY(Check({&token, 1}));
+  if (trace != nullptr) {
+    Resize(*trace, m_.decode, m_.pool->size());
+    trace->token_begin = base::Ticks();
+  }
+  BOLTBEAM_TRY(ReadRows({&token, 1}));
+  SetState(1);
+  RunSteps(m_.decode, 0, static_cast<std::uint32_t>(m_.decode.phase_end.size()), trace);
+  ++depth_;
+  if (trace != nullptr) trace->token_end = base::Ticks();
+  return {};
+}
+
+void MachineSession::FinishColumn(std::uint64_t column) {
+  const std::uint64_t stride = kernel::OutputStride(m_.model->hyper().hidden);
+  if (column > 0) std::memcpy(m_.workspace.x, m_.workspace.x + column * stride, stride);
+  columns_ = 1;
+  RunSteps(m_.decode, m_.decode.body_phases, static_cast<std::uint32_t>(m_.decode.phase_end.size()), nullptr);
+}
+
+Result<void> MachineSession::Prompt(std::span<const std::int32_t> tokens,
+                                    const std::function<void(std::size_t, std::span<const float>)>& each) {
+  BOLTBEAM_TRY(Check(tokens));
+  const std::uint64_t logits_stride = kernel::OutputStride(m_.model->hyper().vocab);
+  for (std::size_t done = 0; done < tokens.size();) {
+    const std::size_t columns = std::min<std::size_t>(m_.options.prompt_batch, tokens.size() - done);
+    BOLTBEAM_TRY(ReadRows(tokens.subspan(done, columns)));
+    SetState(columns);
+    const auto phases = static_cast<std::uint32_t>(m_.prompt.phase_end.size());
+    RunSteps(m_.prompt, 0, each ? phases : m_.prompt.body_phases, nullptr);
+    depth_ += columns;
+    for (std::size_t column = 0; each && column < columns; ++column) {
+      const auto* row = reinterpret_cast<const float*>(m_.workspace.logits + column * logits_stride);
+      each(done + column, {row, m_.model->hyper().vocab});
+    }
+    done += columns;
+    if (done == tokens.size()) FinishColumn(columns - 1);
+  }
+  return {};
+}
+
+std::span<const float> MachineSession::logits() const {
+  return {reinterpret_cast<const float*>(m_.workspace.logits), m_.model->hyper().vocab};
+}
+
+std::int32_t MachineSession::argmax() const {
+  std::int32_t token = 0;
+  std::memcpy(&token, m_.workspace.argmax, sizeof(token));
+  return token;
+}
+
+Result<void> MachineSession::Truncate(std::uint64_t depth) {
+  if (depth > depth_) {
+    return Fail(Code::kUsage, "depth", fmt::format("{} positions asked for, {} computed", depth, depth_),
+                "a smaller depth");
+  }
+  depth_ = depth;
+  return {};
+}
+
+}  // namespace boltbeam::engine

@@ -1,0 +1,57 @@
+// The state of one sequence: its KV cache and how deep it is.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/plan.h"
+#include "runtime/memory.h"
+#include "runtime/thread_pool.h"
+
+namespace boltbeam::engine {
+
+/// What sessions share: the plans, the threads and the buffers. One session computes at a time.
+struct Machine {
+  const model::Model* model = nullptr;
+  Options options;
+  kernel::AttentionShape attention;
+  Workspace workspace;
+  Plan decode, prompt;
+  std::uint16_t prompt_tile = 1;  // columns of a tile of the prompt plan's products
+  runtime::ThreadPool* pool = nullptr;
+  std::vector<double> rope_frequencies;  // radians per position of each pair
+  std::uint64_t rope_positions = 0;      // rows of the table that are filled in
+  runtime::HugeBuffer keys, values;      // the KV cache
+  bool has_session = false;
+};
+
+class MachineSession final : public Session {
+ public:
+  explicit MachineSession(Machine& machine) : m_(machine) { m_.has_session = true; }
+  ~MachineSession() override { m_.has_session = false; }
+
+  std::uint64_t depth() const override { return depth_; }
+  Result<void> Prompt(std::span<const std::int32_t> tokens,
+                      const std::function<void(std::size_t, std::span<const float>)>& each) override;
+  Result<void> Decode(std::int32_t token, Trace* trace) override;
+  std::span<const float> logits() const override;
+  std::int32_t argmax() const override;
+  Result<void> Truncate(std::uint64_t depth) override;
+
+ private:
+  Result<void> Check(std::span<const std::int32_t> tokens) const;
+  Result<void> ReadRows(std::span<const std::int32_t> tokens);
+  void SetState(std::uint64_t columns);
+  void FillRopeTable(std::uint64_t positions);
+  void RunSteps(const Plan& plan, std::uint32_t first_phase, std::uint32_t last_phase, Trace* trace);
+  /// Norm, head and argmax of one column of the stream, through the decode plan.
+  void FinishColumn(std::uint64_t column);
+
+  Machine& m_;
+  std::uint64_t depth_ = 0;
+  std::int64_t columns_ = 1, chunks_ = 1;  // of the pass
+};
+
+}  // namespace boltbeam::engine

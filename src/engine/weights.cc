@@ -1,0 +1,132 @@
+#include "engine/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "kernel/families/rearrange.h"
+
+namespace boltbeam::engine {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = 1 << 20;  // of the file, read at once by a thread
+constexpr std::uint64_t kTableAlignment = 4096;
+
+bool IsVector(const model::Tensor& tensor) { return tensor.info->dimensions == 1; }
+
+/// The embedding is gathered row by row from the file; it is a table only when it serves as the head.
+bool IsTable(const model::Model& model, const model::Tensor& tensor) {
+  if (IsVector(tensor)) return false;
+  return tensor.role != model::Role::kEmbedding || &model.head() == &tensor;
+}
+
+std::string Key(const model::Tensor& tensor) { return fmt::format("{}.{}", tensor.format->name, tensor.cols()); }
+
+}  // namespace
+
+Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFacts& facts) {
+  Weights weights;
+  for (const model::Tensor& tensor : model.tensors()) {
+    if (!IsTable(model, tensor)) continue;
+    auto layout = kernel::LayoutFor(*tensor.format, facts.lanes);
+    if (!layout) {
+      return Fail(Code::kUnsupportedType, fmt::format("{}: tensor '{}'", model.file().path(), tensor.info->name),
+                  fmt::format("{}: {}", tensor.format->name, layout.error().found),
+                  "a format that kernels are generated for");
+    }
+    Table table{&tensor, *layout, nullptr, layout->TableBytes(tensor.rows(), tensor.cols())};
+    weights.bytes_ += AlignUp<std::uint64_t>(table.bytes, kTableAlignment);
+    if (!weights.programs_.contains(Key(tensor))) {
+      BOLTBEAM_ASSIGN(kernel::Program program, kernel::BuildRearrange(table.layout, tensor.cols()));
+      weights.programs_.emplace(Key(tensor), std::move(program));
+    }
+    weights.tables_.emplace(&tensor, std::move(table));
+  }
+  return weights;
+}
+
+Result<void> Weights::Load(const model::Model& model, runtime::KernelCache& kernels, runtime::ThreadPool& pool,
+                           const LoadCallbacks& callbacks) {
+  BOLTBEAM_TRY(LoadVectors(model));
+  BOLTBEAM_ASSIGN(memory_, runtime::HugeBuffer::Allocate(bytes_));
+  std::uint64_t offset = 0;
+  std::uint64_t done = 0;
+  for (const model::Tensor& tensor : model.tensors()) {  // in the file's order: one ascending read
+    const auto place = tables_.find(&tensor);
+    if (place == tables_.end()) continue;
+    Table& table = place->second;
+    table.data = memory_.data() + offset;
+    offset += AlignUp<std::uint64_t>(table.bytes, kTableAlignment);
+    BOLTBEAM_ASSIGN(const runtime::KernelFunction rearrange, kernels.Get(programs_.at(Key(tensor))));
+    BOLTBEAM_TRY(LoadTable(model, table, rearrange, pool, callbacks, done));
+  }
+  return {};
+}
+
+Result<void> Weights::LoadVectors(const model::Model& model) {
+  for (const model::Tensor& tensor : model.tensors()) {
+    if (!IsVector(tensor)) continue;
+    const std::uint64_t elements = tensor.info->elements;
+    std::vector<std::byte> bytes(tensor.info->bytes);
+    std::vector<double> values(elements);
+    BOLTBEAM_TRY(model.file().Read(tensor.info->file_offset, bytes));
+    BOLTBEAM_TRY(formats::Dequantize(*tensor.format, bytes, values));
+    BOLTBEAM_ASSIGN(std::byte * place, small_.Allocate(AlignUp<std::uint64_t>(elements * 4, 64)));
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      const auto value = static_cast<float>(values[i]);
+      std::memcpy(place + i * 4, &value, 4);
+    }
+    vectors_[&tensor] = place;
+  }
+  return {};
+}
+
+Result<void> Weights::LoadTable(const model::Model& model, Table& table, runtime::KernelFunction rearrange,
+                                runtime::ThreadPool& pool, const LoadCallbacks& callbacks, std::uint64_t& done) {
+  const model::Tensor& tensor = *table.tensor;
+  const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
+  const std::uint64_t group_file_bytes = row_bytes * table.layout.lanes;
+  const std::uint64_t group_bytes = table.layout.GroupBytes(tensor.cols());
+  const auto piece_groups = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kPieceBytes / group_file_bytes));
+  std::atomic<bool> stop = false;
+  std::mutex mutex;
+  Result<void> outcome;
+  const auto fail = [&](Error error) {
+    const std::lock_guard lock(mutex);
+    if (outcome) outcome = std::unexpected(std::move(error));
+    stop = true;
+  };
+  std::atomic<std::uint64_t> read = 0;
+  pool.Run([&](std::uint32_t thread) {
+    const runtime::Range range = runtime::Share(table.groups(), thread, pool.size());
+    std::vector<std::byte> staging(static_cast<std::size_t>(piece_groups) * group_file_bytes);
+    for (std::int64_t group = range.begin; group < range.end && !stop; group += piece_groups) {
+      const std::int64_t count = std::min(piece_groups, range.end - group);
+      const std::uint64_t from = static_cast<std::uint64_t>(group) * group_file_bytes;
+      const std::uint64_t bytes =
+          std::min<std::uint64_t>(static_cast<std::uint64_t>(count) * group_file_bytes, tensor.info->bytes - from);
+      std::fill(staging.begin() + static_cast<std::ptrdiff_t>(bytes), staging.end(),
+                std::byte{0});  // rows that pad the last group
+      if (auto result = model.file().Read(tensor.info->file_offset + from, std::span(staging).first(bytes)); !result) {
+        return fail(std::move(result).error());
+      }
+      void* buffers[] = {staging.data(), table.data + static_cast<std::uint64_t>(group) * group_bytes};
+      rearrange(buffers, 0, count);
+      read += bytes;
+      if (thread != 0) continue;
+      if (callbacks.progress) callbacks.progress(done + read, bytes_);
+      if (callbacks.cancelled && callbacks.cancelled()) {
+        return fail(
+            {Code::kInterrupted, model.file().path(), "interrupted while loading", "the command again to load it"});
+      }
+    }
+  });
+  done += table.bytes;
+  return outcome;
+}
+
+}  // namespace boltbeam::engine

@@ -1,0 +1,68 @@
+// The weights of a model as the kernels read them: every table rearranged, norms and biases as f32.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+
+#include "base/error.h"
+#include "engine/arena.h"
+#include "kernel/geometry.h"
+#include "kernel/weight_layout.h"
+#include "model/model.h"
+#include "runtime/code.h"
+#include "runtime/thread_pool.h"
+
+namespace boltbeam::engine {
+
+/// One rearranged table.
+struct Table {
+  const model::Tensor* tensor = nullptr;
+  kernel::WeightLayout layout;
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+
+  [[nodiscard]] std::int64_t groups() const {
+    return static_cast<std::int64_t>((tensor->rows() + layout.lanes - 1) / layout.lanes);
+  }
+};
+
+struct LoadCallbacks {
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  std::function<bool()> cancelled;
+};
+
+class Weights {
+ public:
+  /// Decides every table's layout; kUnsupportedType or kKernelIllegal names the first tensor that no kernel can run.
+  static Result<Weights> Plan(const model::Model& model, const kernel::VectorFacts& facts);
+
+  /// Bytes of all tables together, rearranged.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  /// The programs that Load needs, for the kernel cache.
+  [[nodiscard]] const std::map<std::string, kernel::Program>& programs() const { return programs_; }
+
+  /// Reads the file and rearranges it, in parallel.
+  Result<void> Load(const model::Model& model, runtime::KernelCache& kernels, runtime::ThreadPool& pool,
+                    const LoadCallbacks& callbacks);
+
+  [[nodiscard]] const Table& table(const model::Tensor& tensor) const { return tables_.at(&tensor); }
+  /// A vector's elements as f32, padded with zeros to whole cache lines.
+  [[nodiscard]] std::byte* vector(const model::Tensor& tensor) const { return vectors_.at(&tensor); }
+  [[nodiscard]] std::uint64_t HugePageBytes() const { return memory_.HugePageBytes(); }
+
+ private:
+  Result<void> LoadVectors(const model::Model& model);
+  Result<void> LoadTable(const model::Model& model, Table& table, runtime::KernelFunction rearrange,
+                         runtime::ThreadPool& pool, const LoadCallbacks& callbacks, std::uint64_t& done);
+
+  std::map<const model::Tensor*, Table> tables_;
+  std::map<const model::Tensor*, std::byte*> vectors_;
+  std::map<std::string, kernel::Program> programs_;  // by tensor shape and format: see Key in weights.cc
+  std::uint64_t bytes_ = 0;
+  runtime::HugeBuffer memory_;
+  Arena small_;
+};
+
+}  // namespace boltbeam::engine

@@ -1,0 +1,44 @@
+#include "kernel/geometry.h"
+
+#include <algorithm>
+
+namespace boltbeam::kernel {
+namespace {
+
+constexpr std::uint32_t kElementsPerTurn = 128;  // enough loads in flight per turn of the loop, without spills
+
+}  // namespace
+
+VectorFacts VectorFactsOf(const chip::Chip& chip) {
+  VectorFacts facts;
+  const bool wide = chip.Has("avx512f") && chip.Has("avx512bw") && chip.Has("avx512vl") && chip.Has("avx512dq");
+  if (wide) {
+    facts = {16, 32, chip.Has("avx512_vnni"), true};
+  } else if (chip.Has("avx2") && chip.Has("fma") && chip.Has("f16c")) {
+    facts = {8, 16, chip.Has("avx_vnni"), true};
+  } else if (chip.Has("asimd")) {  // arm64: 128 bits, 32 registers
+    facts = {4, 32, chip.Has("asimddp") && chip.Has("i8mm"), false};
+  }
+  return facts;
+}
+
+GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& facts, bool many_columns) {
+  GemvGeometry geometry;
+  geometry.lanes = facts.lanes;
+  // A column needs three registers in the inner loop (dot, block sum, total) and one for minimums.
+  geometry.columns = many_columns ? static_cast<std::uint16_t>(std::max<std::uint32_t>(1, facts.registers / 8)) : 1;
+  const bool is_float = format.layout && format.layout->encoding;
+  geometry.dot = is_float               ? Dot::kFloat
+                 : facts.has_dot4       ? Dot::kDot4
+                 : facts.has_madd_bytes ? Dot::kMaddBytes
+                                        : Dot::kMaddHalves;
+  if (geometry.dot == Dot::kMaddBytes) {
+    const auto layout = LayoutFor(format, facts.lanes);
+    if (layout && layout->code_max > 128) geometry.dot = Dot::kMaddHalves;
+  }
+  geometry.unroll =
+      is_float ? 8 : static_cast<std::uint16_t>(std::max<std::uint32_t>(1, kElementsPerTurn / format.elements));
+  return geometry;
+}
+
+}  // namespace boltbeam::kernel

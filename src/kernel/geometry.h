@@ -1,0 +1,24 @@
+// The default geometry: a formula over declared chip facts. A search may do better.
+#pragma once
+
+#include <cstdint>
+
+#include "chip/facts.h"
+#include "kernel/weight_layout.h"
+
+namespace boltbeam::kernel {
+
+/// What the families need to know of a chip.
+struct VectorFacts {
+  std::uint16_t lanes = 4;       // 32-bit lanes of the widest vector register
+  std::uint32_t registers = 16;  // vector registers
+  bool has_dot4 = false;         // u8 x s8 four-way dot product at that width
+  bool has_madd_bytes = false;   // u8 x s8 pairs at that width
+};
+
+VectorFacts VectorFactsOf(const chip::Chip& chip);
+
+/// For one column (decode) or as many as the registers hold (prompts).
+GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& facts, bool many_columns);
+
+}  // namespace boltbeam::kernel
