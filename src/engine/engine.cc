@@ -223,12 +223,12 @@ class MachineEngine final : public Engine {
 Result<std::unique_ptr<Engine>> Engine::Load(const model::Model& model, const chip::Chip& machine,
                                              const Options& options) {
   if (!model.architecture().runnable) {
-    return Fail(Code::kNotRunnable,
+    return Fail(Code::kModelNotRunnable,
                 fmt::format("{}: architecture '{}'", model.file().path(), model.architecture().name),
                 model.architecture().not_runnable_reason, "inspect or bound for this file");
   }
   if (model.file().sparse()) {
-    return Fail(Code::kNotRunnable, model.file().path(),
+    return Fail(Code::kSparseFile, model.file().path(),
                 "a sparse file: it has the shapes of weights but not the weights",
                 "inspect or bound, or synth without --sparse");
   }

@@ -82,14 +82,14 @@ class PlanBuilder {
     const auto place = c_.programs.try_emplace(identity, std::move(program)).first;
     Step step;
     step.program = &place->second;
-    step.info = {role,
-                 format,
-                 operation_->layer,
-                 step.program->name,
-                 identity,
-                 std::string(ProvenanceName(step.program->provenance)),
-                 static_cast<std::uint32_t>(plan_.phase_end.size()),
-                 stored_bytes};
+    step.info.role = role;
+    step.info.format = format;
+    step.info.layer = operation_->layer;
+    step.info.kernel = step.program->name;
+    step.info.kernel_id = identity;
+    step.info.provenance = kernel::ProvenanceName(step.program->provenance);
+    step.info.phase = static_cast<std::uint32_t>(plan_.phase_end.size());
+    step.info.stored_bytes = stored_bytes;
     step.work = work;
     step.buffers = std::move(buffers);
     plan_.steps.push_back(std::move(step));
@@ -165,17 +165,16 @@ class PlanBuilder {
   struct Target {
     std::byte* output = nullptr;
     kernel::Epilogue epilogue = kernel::Epilogue::kStore;
-    Role bias = Role::kHead;
   };
 
   Result<Target> TargetOf(Role role) const {
     switch (role) {
       case Role::kAttnQ:
-        return Target{w_.query, kernel::Epilogue::kBias, Role::kAttnQBias};
+        return Target{w_.query};
       case Role::kAttnK:
-        return Target{w_.key, kernel::Epilogue::kBias, Role::kAttnKBias};
+        return Target{w_.key};
       case Role::kAttnV:
-        return Target{w_.value, kernel::Epilogue::kBias, Role::kAttnVBias};
+        return Target{w_.value};
       case Role::kAttnOutput:
       case Role::kFfnDown:
         return Target{w_.x, kernel::Epilogue::kResidual};
@@ -195,11 +194,8 @@ class PlanBuilder {
     const Table& table = c_.weights.table(*operation.weights);
     kernel::GemvGeometry geometry = kernel::DefaultGeometry(*operation.weights->format, c_.facts, !decode_);
     BOLTBEAM_ASSIGN(Target target, TargetOf(operation.weights->role));
-    const model::Tensor* bias = nullptr;
-    if (target.epilogue == kernel::Epilogue::kBias) {
-      bias = c_.model.Find(target.bias, operation.layer);
-      if (bias == nullptr) target.epilogue = kernel::Epilogue::kStore;
-    }
+    const model::Tensor* bias = operation.bias;
+    if (bias != nullptr) target.epilogue = kernel::Epilogue::kBias;
     BOLTBEAM_ASSIGN(const std::vector<std::byte*> input, InputFor(kernel::ActivationsFor(table.layout, geometry.dot)));
     kernel::GemvShape shape{operation.rows, operation.cols, target.epilogue, 0};
     if (operation.role == c_.options.slow_part) shape.delay_turns = c_.options.slow_turns;
@@ -321,25 +317,11 @@ Result<Plan> BuildPlan(PlanContext& context, bool decode) {
   return plan;
 }
 
-std::string_view ProvenanceName(kernel::Provenance provenance) {
-  switch (provenance) {
-    case kernel::Provenance::kSearchGenerated:
-      return "search_generated";
-    case kernel::Provenance::kCompilerGenerated:
-      return "compiler_generated";
-    case kernel::Provenance::kHandWritten:
-      return "hand_written";
-    case kernel::Provenance::kUnknown:
-      return "unknown";
-  }
-  return "unknown";
-}
-
 Result<void> CheckProvenance(const Plan& plan) {
   for (const Step& step : plan.steps) {
     const kernel::Provenance provenance = step.program->provenance;
     if (provenance != kernel::Provenance::kSearchGenerated && provenance != kernel::Provenance::kCompilerGenerated) {
-      return Fail(Code::kKernelProvenance, step.program->name, std::string(ProvenanceName(provenance)),
+      return Fail(Code::kKernelProvenance, step.program->name, std::string(kernel::ProvenanceName(provenance)),
                   "search_generated or compiler_generated: no other kernel ships in a default plan");
     }
   }

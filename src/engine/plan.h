@@ -72,8 +72,7 @@ struct PlanContext {
 /// The decode plan (one column; with the argmax) or the prompt plan (max_columns; without).
 Result<Plan> BuildPlan(PlanContext& context, bool decode);
 
-/// kHandWrittenKernel when a step's kernel carries a label that may not ship in a default plan.
+/// kKernelProvenance when a step's kernel carries a label that may not ship in a default plan.
 Result<void> CheckProvenance(const Plan& plan);
-std::string_view ProvenanceName(kernel::Provenance provenance);
 
 }  // namespace boltbeam::engine

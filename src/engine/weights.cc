@@ -34,7 +34,7 @@ Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFac
     if (!IsTable(model, tensor)) continue;
     auto layout = kernel::LayoutFor(*tensor.format, facts.lanes);
     if (!layout) {
-      return Fail(Code::kUnsupportedType, fmt::format("{}: tensor '{}'", model.file().path(), tensor.info->name),
+      return Fail(Code::kModelUnsupportedType, fmt::format("{}: tensor '{}'", model.file().path(), tensor.info->name),
                   fmt::format("{}: {}", tensor.format->name, layout.error().found),
                   "a format that kernels are generated for");
     }
