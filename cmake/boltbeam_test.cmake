@@ -1,18 +1,21 @@
-# boltbeam_test(NAME FILE... [LABELS label...] [LIBS lib...]): one GoogleTest program and its CTest entry.
+# boltbeam_test(NAME FILE... [PROGRAM] [LABELS label...] [LIBS lib...]): one GoogleTest program and its CTest entry.
+# PROGRAM: it runs the real binary, whose path is BOLTBEAM_PROGRAM.
 # Fast tests carry no label; `slow` and `real` (needs a real model) are left out of `make test`'s first pass.
 include(GoogleTest)
 function(boltbeam_test name)
   if(NOT BOLTBEAM_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "LABELS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "PROGRAM" "" "LABELS;LIBS" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE boltbeam_lib boltbeam_options GTest::gtest_main ${arg_LIBS})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")  # what tests of several modules share
   target_compile_definitions(
-    ${name} PRIVATE BOLTBEAM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" BOLTBEAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                    BOLTBEAM_PROGRAM="$<TARGET_FILE:boltbeam>")
-  add_dependencies(${name} boltbeam)
+    ${name} PRIVATE BOLTBEAM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" BOLTBEAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(arg_PROGRAM)
+    target_compile_definitions(${name} PRIVATE BOLTBEAM_PROGRAM="$<TARGET_FILE:boltbeam>")
+    add_dependencies(${name} boltbeam)
+  endif()
   gtest_discover_tests(
     ${name}
     PROPERTIES LABELS "${arg_LABELS}"
