@@ -228,7 +228,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(const model::Model& model, const ch
                 model.architecture().not_runnable_reason, "inspect or bound for this file");
   }
   if (model.file().sparse()) {
-    return Fail(Code::kSparseFile, model.file().path(),
+    return Fail(Code::kSparseModel, model.file().path(),
                 "a sparse file: it has the shapes of weights but not the weights",
                 "inspect or bound, or synth without --sparse");
   }
