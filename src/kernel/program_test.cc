@@ -144,6 +144,7 @@ TEST(VerifyTest, RefusesWrongTypes) {
   Refused([](Builder& b) { b.Emit(Op::kDivU, {Scalar::kI32, 1}, {b.I32(1), b.I32(1)}); });
   Refused([](Builder& b) { b.Emit(Op::kBitcast, {Scalar::kI32, 1}, {b.I32(1)}); });
   Refused([](Builder& b) { b.Emit(Op::kWiden, {Scalar::kI64, 1}, {b.I64(1)}); });
+  Refused([](Builder& b) { b.Emit(Op::kNarrow, {Scalar::kI32, 1}, {b.I32(1)}); });
   Refused([](Builder& b) { b.If(b.I64(1), [] {}); });
   Refused([](Builder& b) { b.Load(0, kI32x4, Memory::kF16, b.I64(0)); });
   Refused([](Builder& b) { b.Load(0, {Scalar::kF32, 4}, Memory::kU8, b.I64(0)); });

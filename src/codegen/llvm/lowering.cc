@@ -262,6 +262,8 @@ Lowering::Value Lowering::LowerConversion(const Instruction& instruction) {
       return ir_.CreateBitCast(a, type);
     case Op::kWiden:
       return ir_.CreateSExt(a, type);
+    case Op::kNarrow:
+      return ir_.CreateTrunc(a, type);
     case Op::kLess:
       return ir_.CreateSExt(ir_.CreateICmpSLT(a, Operand(instruction, 1)), type);
     case Op::kFLess:
