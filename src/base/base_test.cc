@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/paths.h"
+#include "base/printable.h"
 #include "base/ticks.h"
 #include "base/version.h"
 
@@ -43,6 +44,26 @@ TEST(HashTest, Sha256OfTheStandardsExample) {  // FIPS 180-2, appendix B.1
 TEST(EmbeddedTest, RegistriesAreThereAndOthersAreNot) {
   EXPECT_TRUE(base::Embedded("formats/rows.json"));
   EXPECT_EQ(base::Embedded("nothing.json").error().code, Code::kInternal);
+}
+
+TEST(PrintableTest, TextOfStrangersIsFitForATerminal) {
+  EXPECT_EQ(base::Printable("plain é 漢"), "plain é 漢");
+  EXPECT_EQ(base::Printable("a\x1b[2J\n"), "a\\x1b[2J\\x0a");
+  EXPECT_EQ(base::Printable("\xc2\x9b"), "\\xc2\\x9b");  // the one-character form of ESC [
+  EXPECT_EQ(base::Printable("\xff\xe6\xbc"), "\\xff\\xe6\\xbc");
+  EXPECT_EQ(base::Printable("abcdef", 3), "abc...");
+  EXPECT_EQ(base::Printable("ab漢", 4), "ab...");  // never half a character
+}
+
+TEST(PrintableTest, Utf8IsThatOfTheStandard) {
+  for (const std::string_view good :
+       {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_TRUE(base::IsUtf8(good)) << base::Printable(good);
+  }
+  for (const std::string_view bad : {"\x80", "\xc0\xaf", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+                                     "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xc3("}) {
+    EXPECT_FALSE(base::IsUtf8(bad)) << base::Printable(bad);
+  }
 }
 
 TEST(PathsTest, AtomicWriteLeavesNothingHalfWritten) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/printable.h"
@@ -66,7 +67,7 @@ class DataSection {
   void SortByOffset() {
     order_.resize(tensors_.size());
     std::iota(order_.begin(), order_.end(), 0U);
-    std::ranges::stable_sort(order_, {}, [&](std::uint32_t i) { return tensors_[i].file_offset; });
+    std::ranges::sort(order_, {}, [&](std::uint32_t i) { return std::pair(tensors_[i].file_offset, i); });
   }
 
   Result<void> CheckOverlap() const {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -76,6 +78,50 @@ TEST(HostileTest, EveryCountReplaced) {
     }
   }
   EXPECT_LT(PeakBytes() - before, std::int64_t{64} << 20);
+}
+
+TEST(HostileTest, ManyKeysTakeTimeThatGrowsWithTheirNumber) {
+  testing::Builder builder;
+  for (int i = 0; i < 100'000; ++i) builder.U32(fmt::format("a.k{}", i), 1);
+  const MemoryFile memory(builder.Build().bytes());
+  const auto file = File::Open(memory.path());
+  ASSERT_TRUE(file) << file.error().Message();
+  EXPECT_EQ(file->GetUnsigned("a.k99999").value(), 1U);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BOLTBEAM_OWN_ALLOCATOR 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define BOLTBEAM_OWN_ALLOCATOR 1
+#endif
+#endif
+
+TEST(HostileTest, TooLittleMemoryIsAnError) {
+#ifdef BOLTBEAM_OWN_ALLOCATOR
+  GTEST_SKIP() << "a sanitizer's allocator ends the program when memory runs out";
+#else
+  const testing::Bytes head = testing::Bytes().Raw("GGUF").Number(3U).Number<std::uint64_t>(0).Number<std::uint64_t>(1);
+  const testing::Bytes value = testing::Bytes().Append(head).Text("a").Number(8U).Number<std::uint64_t>(60 << 20);
+  const MemoryFile memory(value.bytes());
+  ASSERT_EQ(::ftruncate(memory.fd(), 61 << 20), 0);
+  ASSERT_TRUE(File::Open(memory.path()));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t limit = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (16 << 20);
+    const rlimit small{limit, limit};
+    if (::setrlimit(RLIMIT_AS, &small) != 0) ::_exit(3);
+    const auto file = File::Open(memory.path());
+    ::_exit(!file && file.error().code == Code::kOutOfMemory ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+#endif
 }
 
 std::string ReadFile(const std::filesystem::path& path) {
