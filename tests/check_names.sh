@@ -12,7 +12,7 @@ names_in() { # glob of JSON files, key
 # Code of FOLDER... without comments and without what tests.
 code_of() {
   find "$@" \( -name '*.cc' -o -name '*.h' -o -name '*.inc' \) ! -name '*_test.cc' -type f -print0 |
-    xargs -0 -r grep -HnE '' | sed -E 's_(^|[[:space:]])//.*$__'
+    xargs -0 -r grep -HnE '' | sed -E 's_(:[0-9]+:|[[:space:]])//.*$_\1_'
 }
 
 forbid() { # why, pattern, folder...
@@ -40,7 +40,7 @@ chips=$(names_in 'data/chips/*.json' id | join)
 forbid 'code must not name a chip' "${chips:+\"($chips)\"}" src apps
 
 architectures=$(names_in 'data/models/architectures.json' name | join)
-forbid 'code must not name an architecture' "${architectures:+\"($architectures)[\".]}" src apps
+forbid 'code must not name an architecture' "${architectures:+\"($architectures)(\"|\.[a-z]+[_.])}" src apps
 shapes=$(names_in 'data/models/shapes.json' name | join)
 forbid 'the library must not name a model' "${shapes:+($shapes)}" src
 

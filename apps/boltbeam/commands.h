@@ -16,6 +16,8 @@ void AddChipMeasure(CLI::App& app, Globals& globals);  // becomes a part of `chi
 // Run and account
 // Kernels
 // Set-up
+void AddDoctor(CLI::App& app, Globals& globals);
+void AddSynth(CLI::App& app, Globals& globals);
 
 // In the order of `boltbeam --help`.
 inline constexpr AddCommand kCommands[] = {
@@ -23,6 +25,8 @@ inline constexpr AddCommand kCommands[] = {
     AddBound,    //
     AddChip,     //
     AddChipMeasure,
+    AddSynth,   //
+    AddDoctor,  //
 };
 
 }  // namespace boltbeam::app

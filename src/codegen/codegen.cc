@@ -87,6 +87,11 @@ Result<std::string> EmitListing(const kernel::Program& program, const Target& ta
   return Generate(program, target, listing == Listing::kLlvmIr ? Output::kLlvmIr : Output::kAssembly);
 }
 
+Result<void> LoadPlugin() {
+  BOLTBEAM_TRY(Plugin());
+  return {};
+}
+
 std::string CompilerVersion() { return BOLTBEAM_COMPILER_VERSION; }
 
 }  // namespace boltbeam::codegen

@@ -30,6 +30,9 @@ Result<std::string> Compile(const kernel::Program& program, const Target& target
 enum class Listing : std::uint8_t { kLlvmIr, kAssembly };
 Result<std::string> EmitListing(const kernel::Program& program, const Target& target, Listing listing);
 
+/// Opens the plugin now; kCodegenMissing says why it can't be.
+Result<void> LoadPlugin();
+
 /// The LLVM release of the plugin, part of every cache key ("19.1.7"); does not open the plugin.
 std::string CompilerVersion();
 
