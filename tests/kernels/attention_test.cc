@@ -52,10 +52,10 @@ class AttentionTest : public testing::TestWithParam<Case> {
     state_[kernel::kStateColumns / 4] = static_cast<std::int32_t>(c.columns);
     state_[kernel::kStatePosition / 4] = static_cast<std::int32_t>(c.position);
     state_[kernel::kStateChunks / 4] = static_cast<std::int32_t>((c.position + c.columns + s_.chunk - 1) / s_.chunk);
-    table_.resize(std::size_t{c.columns} * c.rope_dims);
+    table_.resize(std::size_t{c.position + c.columns} * c.rope_dims);
     for (std::size_t i = 0; i < table_.size(); ++i) {
-      const std::size_t token = i / c.rope_dims, pair = i % (c.rope_dims / 2);
-      const double angle = static_cast<double>(c.position + token) * std::pow(1e4, -2.0 * pair / c.rope_dims);
+      const std::size_t position = i / c.rope_dims, pair = i % (c.rope_dims / 2);
+      const double angle = static_cast<double>(position) * std::pow(1e4, -2.0 * pair / c.rope_dims);
       table_[i] = static_cast<float>(i % c.rope_dims < c.rope_dims / 2 ? std::cos(angle) : std::sin(angle));
     }
     norm_ = Normal(c.head_dim, 77);
@@ -78,7 +78,8 @@ class AttentionTest : public testing::TestWithParam<Case> {
     const std::uint32_t half = s_.rope_dims / 2;
     for (std::uint32_t i = 0; i < half; ++i) {
       const std::uint32_t a = s_.rope_neox ? i : 2 * i, b = s_.rope_neox ? i + half : 2 * i + 1;
-      const double c = table_[token * s_.rope_dims + i], s = table_[token * s_.rope_dims + half + i];
+      const float* row = &table_[(GetParam().position + token) * s_.rope_dims];
+      const double c = row[i], s = row[half + i];
       out[a] = {v[a] * c - v[b] * s, std::abs(v[a] * c) + std::abs(v[b] * s)};
       out[b] = {v[a] * s + v[b] * c, std::abs(v[a] * s) + std::abs(v[b] * c)};
     }
@@ -97,10 +98,14 @@ class AttentionTest : public testing::TestWithParam<Case> {
   }
   double Key(const Bytes& cache, std::size_t head, std::size_t position, std::size_t d) const {
     const std::size_t group = position / s_.lanes, lane = position % s_.lanes;
-    return Element(cache, (head * s_.context + group * s_.lanes) * s_.head_dim + d * s_.lanes + lane);
+    return Element(cache, (Row(head, position) - lane) * s_.head_dim + d * s_.lanes + lane);
   }
   double ValueOf(const Bytes& cache, std::size_t head, std::size_t position, std::size_t d) const {
-    return Element(cache, (head * s_.context + position) * s_.head_dim + d);
+    return Element(cache, Row(head, position) * s_.head_dim + d);
+  }
+  /// Rows of head_dim elements before this one: [chunk][head][position in the chunk].
+  std::size_t Row(std::size_t head, std::size_t position) const {
+    return (position / s_.chunk * s_.kv_heads + head) * s_.chunk + position % s_.chunk;
   }
 
   /// A cache whose positions are all filled with something.

@@ -40,7 +40,7 @@ class Attention {
       b_.Loop(b_.I64(0), columns, b_.I64(1), {}, [&](Value column, auto) -> std::vector<Value> {
         const Value visible = position + column + 1 - first;
         const Value count = Max(b_.I64(0), Min(visible, b_.I64(s_.chunk)));
-        Column(head, chunk, chunks, column, first, count);
+        Column(head, chunk, chunks, column, count);
         return {};
       });
       return {};
@@ -49,10 +49,11 @@ class Attention {
   }
 
  private:
-  void Column(Value head, Value chunk, Value chunks, Value column, Value first, Value count) {
+  void Column(Value head, Value chunk, Value chunks, Value column, Value count) {
     const Value query =
         column * static_cast<std::int64_t>(s_.QueryStride()) + head * (std::int64_t{group_} * s_.head_dim * 4);
-    const Value cache = head * static_cast<std::int64_t>(s_.HeadCacheBytes()) + first * RowBytes();
+    const Value cache =
+        chunk * static_cast<std::int64_t>(s_.ChunkBytes()) + head * static_cast<std::int64_t>(s_.HeadChunkBytes());
     const std::vector<Value> largest = Scores(query, cache, count);
     std::vector<Value> tops, sums;
     for (std::uint32_t g = 0; g < group_; ++g) tops.push_back(ReduceMax(largest[g]));
@@ -67,7 +68,7 @@ class Attention {
     WeightedSum(cache, count);
   }
 
-  std::int64_t RowBytes() const { return std::int64_t{s_.head_dim} * s_.KvElementBytes(); }
+  std::int64_t RowBytes() const { return static_cast<std::int64_t>(s_.PositionBytes()); }
   Type F() const { return {Scalar::kF32, lanes_}; }
   std::int64_t ScratchRow(std::uint32_t g) const { return std::int64_t{g} * s_.chunk * 4; }
 

@@ -1,10 +1,11 @@
 // Attention over a KV cache, and what fills the cache.
 //
-// The cache of one layer: for every KV head its keys, then separately its values. Keys lie in groups of `lanes`
-// positions, [position group][head_dim][lanes], so that scores need no horizontal sum; values lie [position][head_dim].
-// Long contexts are cut into chunks of a fixed number of positions, whatever the number of threads, and the chunks'
-// results are combined in order: the same plan gives the same numbers on any number of threads (online softmax, after
-// Milakov and Gimelshein, arXiv 1805.02867; the split, Flash-Decoding, Dao et al. 2023).
+// The cache of one layer lies chunk after chunk, so that a short context touches little memory, and in a chunk head
+// after head: [chunk][KV head][positions of a chunk]. Keys lie in groups of `lanes` positions, [position
+// group][head_dim][lanes], so that scores need no horizontal sum; values lie [position][head_dim]. Long contexts are
+// cut into chunks of a fixed number of positions, whatever the number of threads, and the chunks' results are combined
+// in order: the same plan gives the same numbers on any number of threads (online softmax, after Milakov and
+// Gimelshein, arXiv 1805.02867; the split, Flash-Decoding, Dao et al. 2023).
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,11 @@ struct AttentionShape {
   std::uint32_t registers = 16;  // vector registers: bounds the accumulators
 
   [[nodiscard]] std::uint32_t KvElementBytes() const { return kv == Memory::kF16 ? 2 : 4; }
-  [[nodiscard]] std::uint64_t HeadCacheBytes() const { return context * head_dim * KvElementBytes(); }
-  [[nodiscard]] std::uint64_t LayerCacheBytes() const { return kv_heads * HeadCacheBytes(); }    // keys or values
-  [[nodiscard]] std::uint64_t PartialBytes() const { return 64 + std::uint64_t{head_dim} * 4; }  // one head, one chunk
+  [[nodiscard]] std::uint64_t PositionBytes() const { return std::uint64_t{head_dim} * KvElementBytes(); }  // of a head
+  [[nodiscard]] std::uint64_t HeadChunkBytes() const { return chunk * PositionBytes(); }
+  [[nodiscard]] std::uint64_t ChunkBytes() const { return kv_heads * HeadChunkBytes(); }
+  [[nodiscard]] std::uint64_t LayerCacheBytes() const { return context / chunk * ChunkBytes(); }  // keys or values
+  [[nodiscard]] std::uint64_t PartialBytes() const { return 64 + std::uint64_t{head_dim} * 4; }   // one head, one chunk
   [[nodiscard]] std::uint64_t ScratchBytes() const { return std::uint64_t{heads / kv_heads} * chunk * 4; }
   [[nodiscard]] std::uint64_t QueryStride() const { return (std::uint64_t{heads} * head_dim + 15) / 16 * 64; }
   [[nodiscard]] std::uint64_t KeyStride() const { return (std::uint64_t{kv_heads} * head_dim + 15) / 16 * 64; }

@@ -8,18 +8,31 @@
 namespace boltbeam::kernel {
 namespace {
 
-/// Where a position's elements lie in the key cache: from `base` on, `stride` bytes from dimension to dimension.
+/// A position's chunk of the cache and its place there.
+struct CachePlace {
+  Value head;      // byte offset of the head's part of the chunk
+  Value position;  // in the chunk
+};
+
+CachePlace PlaceInCache(const AttentionShape& shape, Value head, Value position) {
+  const Value chunk = position / shape.chunk;
+  return {
+      chunk * static_cast<std::int64_t>(shape.ChunkBytes()) + head * static_cast<std::int64_t>(shape.HeadChunkBytes()),
+      position - chunk * shape.chunk};
+}
+
+/// Where a position's key lies: from `base` on, `stride` bytes from dimension to dimension.
 struct KeyPlace {
   Value base;
   std::int64_t stride = 0;
 };
 
 KeyPlace PlaceOfKey(const AttentionShape& shape, Value head, Value position) {
+  const CachePlace place = PlaceInCache(shape, head, position);
   const std::int64_t element = shape.KvElementBytes();
-  const Value group = position / shape.lanes;
-  const Value lane = position - group * shape.lanes;
-  const Value start = head * static_cast<std::int64_t>(shape.HeadCacheBytes());
-  return {start + group * (std::int64_t{shape.head_dim} * shape.lanes * element) + lane * element,
+  const Value group = place.position / shape.lanes;
+  const Value lane = place.position - group * shape.lanes;
+  return {place.head + group * (static_cast<std::int64_t>(shape.PositionBytes()) * shape.lanes) + lane * element,
           shape.lanes * element};
 }
 
@@ -126,12 +139,12 @@ Program BuildAppendValues(const AttentionShape& shape) {
   const auto cache = b.AddBuffer("cache", true);
   const Value columns = Widen(StateWord(b, state, kStateColumns));
   const Value position = Widen(StateWord(b, state, kStatePosition));
-  const std::int64_t row_bytes = std::int64_t{shape.head_dim} * shape.KvElementBytes();
   b.Loop(b.I64(0), columns, b.I64(1), {}, [&](Value column, auto) -> std::vector<Value> {
     b.Loop(b.Begin(), b.End(), b.I64(1), {}, [&](Value head, auto) -> std::vector<Value> {
       const Value from =
           column * static_cast<std::int64_t>(shape.KeyStride()) + head * (std::int64_t{shape.head_dim} * 4);
-      const Value to = head * static_cast<std::int64_t>(shape.HeadCacheBytes()) + (position + column) * row_bytes;
+      const CachePlace place = PlaceInCache(shape, head, position + column);
+      const Value to = place.head + place.position * static_cast<std::int64_t>(shape.PositionBytes());
       for (std::uint32_t d = 0; d < shape.head_dim; d += lanes) {
         b.Store(cache, to, b.LoadF32(vector, lanes, from, d * 4), shape.kv, std::int64_t{d} * shape.KvElementBytes());
       }

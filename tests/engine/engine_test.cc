@@ -1,0 +1,216 @@
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "engine/reference_model.h"
+#include "model/synth.h"
+
+namespace boltbeam::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file of random weights, made once per specification.
+std::string Synth(const std::string& spec, std::uint32_t layers = 0) {
+  const fs::path path =
+      fs::path(testing::TempDir()) / ("boltbeam_engine_" + spec + "_" + std::to_string(layers) + ".gguf");
+  if (!fs::exists(path)) {
+    model::SynthOptions options;
+    options.layers = layers;
+    const auto plan = model::PlanSynth(spec, options);
+    EXPECT_TRUE(plan) << plan.error().Message();
+    const auto written = model::WriteSynth(*plan, path.string(), options);
+    EXPECT_TRUE(written) << written.error().Message();
+  }
+  return path.string();
+}
+
+struct Loaded {
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Session> session;
+};
+
+Loaded Load(const std::string& path, Options options = {}) {
+  Loaded loaded;
+  auto model = model::Model::Load(path);
+  EXPECT_TRUE(model) << model.error().Message();
+  loaded.model = std::make_unique<model::Model>(std::move(*model));
+  if (options.context == 0) options.context = 256;
+  options.cache_folder = testing::TempDir() + "/boltbeam_kernels";
+  auto engine = Engine::Load(*loaded.model, chip::DetectThisMachine().value(), options);
+  EXPECT_TRUE(engine) << engine.error().Message();
+  loaded.engine = std::move(*engine);
+  loaded.session = loaded.engine->NewSession().value();
+  return loaded;
+}
+
+std::vector<std::int32_t> Tokens(std::size_t count, std::uint32_t vocab) {
+  std::vector<std::int32_t> tokens;
+  for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<std::int32_t>((i * 7919 + 13) % vocab));
+  return tokens;
+}
+
+std::vector<std::int32_t> Greedy(Session& session, std::span<const std::int32_t> prompt, int count) {
+  EXPECT_TRUE(session.Prompt(prompt));
+  std::vector<std::int32_t> tokens;
+  for (int i = 0; i < count; ++i) {
+    tokens.push_back(session.argmax());
+    EXPECT_TRUE(session.Decode(tokens.back()));
+  }
+  return tokens;
+}
+
+class ExactnessTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(ExactnessTest, LogitsAgreeWithDoublePrecisionInBatchesAndTokenByToken) {
+  Options options;
+  options.kv = KvFormat::kF32;
+  options.prompt_batch = 8;
+  const Loaded loaded = Load(Synth(GetParam()), options);
+  ReferenceModel reference(*loaded.model);
+  const std::vector<std::int32_t> tokens = Tokens(21, loaded.model->hyper().vocab);
+  std::vector<std::vector<double>> expected;
+  for (const std::int32_t token : tokens) expected.push_back(reference.Append(token));
+  const auto prompted = loaded.session->Prompt(tokens, [&](std::size_t i, std::span<const float> logits) {
+    EXPECT_LT(Divergence(expected[i], logits), 1e-9) << "in batches, token " << i;
+  });
+  ASSERT_TRUE(prompted) << prompted.error().Message();
+  EXPECT_LT(Divergence(expected.back(), loaded.session->logits()), 1e-9);
+  ASSERT_TRUE(loaded.session->Truncate(0));
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    ASSERT_TRUE(loaded.session->Decode(tokens[i]));
+    EXPECT_LT(Divergence(expected[i], loaded.session->logits()), 1e-9) << "token by token, token " << i;
+  }
+}
+
+TEST_P(ExactnessTest, MistakesAreFound) {
+  Options options;
+  options.kv = KvFormat::kF32;
+  const Loaded loaded = Load(Synth(GetParam()), options);
+  const std::vector<std::int32_t> tokens = Tokens(12, loaded.model->hyper().vocab);
+  ASSERT_TRUE(loaded.session->Prompt(tokens));
+  for (const Mistakes& mistakes : {Mistakes{true, 1, false}, Mistakes{false, 10, false}, Mistakes{false, 1, true}}) {
+    ReferenceModel wrong(*loaded.model, mistakes);
+    std::vector<double> logits;
+    for (const std::int32_t token : tokens) logits = wrong.Append(token);
+    EXPECT_GT(Divergence(logits, loaded.session->logits()), 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ExactnessTest, testing::Values("tiny-llama:F32", "tiny-qwen2:F32", "tiny-qwen3:F32"));
+
+class QuantisedTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(QuantisedTest, DistanceFromDoublePrecisionIsThatOfEightBitActivations) {
+  const Loaded loaded = Load(Synth(GetParam()));
+  ReferenceModel reference(*loaded.model);
+  double total = 0;
+  const std::vector<std::int32_t> tokens = Tokens(12, loaded.model->hyper().vocab);
+  for (const std::int32_t token : tokens) {
+    ASSERT_TRUE(loaded.session->Decode(token));
+    total += Divergence(reference.Append(token), loaded.session->logits());
+  }
+  EXPECT_LT(total / static_cast<double>(tokens.size()), 2e-2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, QuantisedTest,
+                         testing::Values("tiny-qwen3:Q8_0", "tiny-llama:Q4_1", "tiny-llama:F16"));
+
+TEST(EngineTest, TheSameTokensAtAnyNumberOfThreads) {
+  if (chip::UsableCpus().size() < 2) GTEST_SKIP() << "one usable CPU";
+  const std::string path = Synth("tiny-llama:Q8_0");
+  std::vector<std::vector<std::int32_t>> streams;
+  for (const std::uint32_t threads : {1U, 2U}) {
+    Options options;
+    options.threads = threads;
+    const Loaded loaded = Load(path, options);
+    streams.push_back(Greedy(*loaded.session, Tokens(150, loaded.model->hyper().vocab), 40));
+  }
+  EXPECT_EQ(streams[0], streams[1]);
+}
+
+TEST(EngineTest, TruncatingGoesBackExactly) {
+  const Loaded loaded = Load(Synth("tiny-llama:Q8_0"));
+  const std::vector<std::int32_t> prompt = Tokens(20, loaded.model->hyper().vocab);
+  const std::vector<std::int32_t> first = Greedy(*loaded.session, prompt, 10);
+  ASSERT_TRUE(loaded.session->Truncate(0));
+  EXPECT_EQ(Greedy(*loaded.session, prompt, 10), first);
+  EXPECT_EQ(loaded.session->Truncate(1000).error().code, Code::kUsage);
+}
+
+TEST(EngineTest, TheTraceStampsEveryStepAndBarrierInOrder) {
+  const Loaded loaded = Load(Synth("tiny-llama:Q8_0"));
+  Trace trace;
+  ASSERT_TRUE(loaded.session->Decode(1, &trace));
+  ASSERT_EQ(trace.step_begin.size(), loaded.engine->options().threads);
+  std::uint64_t last = trace.token_begin;
+  for (std::size_t step = 0; step < loaded.engine->steps().size(); ++step) {
+    EXPECT_LE(last, trace.step_begin[0][step]);
+    EXPECT_LE(trace.step_begin[0][step], trace.step_end[0][step]);
+    last = trace.step_end[0][step];
+  }
+  EXPECT_LE(last, trace.token_end);
+  EXPECT_EQ(trace.barrier_end[0].size(), loaded.engine->phases());
+}
+
+TEST(EngineTest, EveryKernelOfThePlanIsGenerated) {
+  const Loaded loaded = Load(Synth("tiny-llama:Q8_0"));
+  for (const StepInfo& step : loaded.engine->steps()) {
+    EXPECT_TRUE(step.provenance == "compiler_generated" || step.provenance == "search_generated") << step.kernel;
+  }
+}
+
+TEST(EngineTest, RefusalsSayWhatIsWrong) {
+  Options options;
+  options.context = 8;
+  const Loaded loaded = Load(Synth("tiny-llama:Q8_0"), options);
+  EXPECT_EQ(loaded.session->Prompt(Tokens(9, 64)).error().code, Code::kContextFull);
+  EXPECT_EQ(loaded.session->Decode(-1).error().code, Code::kBadToken);
+  EXPECT_EQ(loaded.session->Decode(static_cast<std::int32_t>(loaded.model->hyper().vocab)).error().code,
+            Code::kBadToken);
+  EXPECT_EQ(loaded.engine->NewSession().error().code, Code::kUsage);
+  const auto load = [&](Options wrong) {
+    return Engine::Load(*loaded.model, chip::DetectThisMachine().value(), wrong).error().code;
+  };
+  Options many;
+  many.threads = 100000;
+  EXPECT_EQ(load(many), Code::kThreads);
+  Options large;
+  large.context = 1ULL << 40;
+  EXPECT_EQ(load(large), Code::kUsage);
+  large.context = 1ULL << 24;
+  EXPECT_EQ(load(large), Code::kOutOfMemory);
+  Options stopped;
+  stopped.cancelled = [] { return true; };
+  EXPECT_EQ(load(stopped), Code::kInterrupted);
+}
+
+TEST(EngineTest, AFileThatIsCutWhileItIsOpenEndsInAnError) {
+  const std::string original = Synth("tiny-llama:Q8_0");
+  const std::string path = original + ".cut";
+  fs::copy_file(original, path, fs::copy_options::overwrite_existing);
+  const Loaded loaded = Load(path);
+  fs::resize_file(path, fs::file_size(path) / 2);
+  EXPECT_EQ(loaded.session->Decode(1).error().code, Code::kFileRead);  // the embedding's row
+  EXPECT_EQ(Engine::Load(*loaded.model, chip::DetectThisMachine().value(), {}).error().code, Code::kFileRead);
+  fs::remove(path);
+}
+
+TEST(EngineTest, ASparseFileIsRefused) {
+  const fs::path path = fs::path(testing::TempDir()) / "boltbeam_sparse.gguf";
+  model::SynthOptions options;
+  options.sparse = true;
+  ASSERT_TRUE(model::WriteSynth(model::PlanSynth("qwen3-0.6b:Q4_K_M", options).value(), path.string(), options));
+  const auto model = model::Model::Load(path.string());
+  ASSERT_TRUE(model) << model.error().Message();
+  EXPECT_EQ(Engine::Load(*model, chip::DetectThisMachine().value(), {}).error().code, Code::kSparseModel);
+  fs::remove(path);
+}
+
+}  // namespace
+}  // namespace boltbeam::engine
