@@ -22,7 +22,7 @@ struct TestSizes {
 
 class TestModel {
  public:
-  using Value = std::variant<std::uint32_t, float, std::string, std::vector<std::int32_t>>;
+  using Value = std::variant<std::uint32_t, float, std::string, std::vector<std::int32_t>, std::vector<std::string>>;
   /// The format of a layer's table: its name without the layer and ".weight", such as "attn_v".
   using FormatOf = std::function<std::string(const std::string& name, std::uint32_t layer)>;
 

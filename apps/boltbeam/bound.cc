@@ -2,6 +2,7 @@
 #include "report/bound.h"
 
 #include <memory>
+#include <optional>
 
 #include "base/paths.h"
 #include "chip/facts.h"
@@ -15,7 +16,7 @@ namespace {
 struct Arguments {
   std::string model, chip;
   roofline::BoundOptions options{{0, 512, 4096}, 1, 0};
-  double bandwidth_gb_s = 0, peak_flop_s = 0;
+  std::optional<double> bandwidth_gb_s, peak_flop_s;
 };
 
 Result<chip::Chip> ChipOf(const Globals& globals, const Arguments& arguments) {
@@ -46,8 +47,7 @@ void AddBoundCommand(CLI::App& app, Globals& globals, const std::string& name, c
       ->type_name("N,...");
   command->add_option("--batch", arguments->options.batch, "Sequences that decode together")->capture_default_str();
   command->add_option(prompt_flags, arguments->options.prompt, "A prompt of N tokens, computed together");
-  command->add_option("--bandwidth", arguments->bandwidth_gb_s, "Divide by this many GB/s (1 GB = 1e9 bytes)")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--bandwidth", arguments->bandwidth_gb_s, "Divide by this many GB/s (1 GB = 1e9 bytes)");
   command->add_option("--peak", arguments->peak_flop_s, "Divide by this many FLOP/s")->check(CLI::PositiveNumber);
   AddOutputFlags(*command, globals, report::FormNames());
   command->callback([arguments, &globals] { Finish(globals, Bound(globals, *arguments)); });

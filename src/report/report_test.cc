@@ -1,9 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "report/bound.h"
+#include "report/chips.h"
+#include "report/inspect.h"
 #include "report/table.h"
 #include "report/units.h"
+#include "test_model.h"
 
 namespace boltbeam::report {
 namespace {
@@ -61,6 +66,92 @@ TEST(Units, AsPeopleReadThem) {
   EXPECT_EQ(Duration(0.5), "0.500 ns");
   EXPECT_EQ(Scaled(255.4e12) + "FLOP/s", "255.4 TFLOP/s");
   EXPECT_EQ(Percent(0.1234), "12.3 %");
+}
+
+// ---------------------------------------------------------------- commands
+
+const model::Model& EightB() {
+  static const model::Model loaded = model::Model::Load(model::Qwen3EightB().Write()).value();
+  return loaded;
+}
+
+std::string BoundOf(const std::string& chip_name, const roofline::BoundOptions& options, Form form) {
+  const chip::Chip chip = chip::FindChip(chip_name, "").value();
+  const roofline::Roof roof = roofline::RoofOf(chip).value();
+  return BoundReport(EightB(), chip, roofline::ComputeBound(EightB(), roof, options).value(), form);
+}
+
+void ExpectFits(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);  // the path, which is as long as it is
+  while (std::getline(lines, line)) EXPECT_LE(DisplayWidth(line), 80u) << line;
+}
+
+TEST(Inspect, NamesOfItsJson) {
+  const nlohmann::json json = nlohmann::json::parse(InspectReport(EightB(), TakeCensus(EightB()), Form::kJson));
+  EXPECT_EQ(json["schema"], "boltbeam.inspect.v1");
+  EXPECT_EQ(json["census"]["counted_bytes"], 4670533632u);
+  EXPECT_EQ(json["census"]["excluded_bytes"], 351293440u);
+  EXPECT_EQ(json["census"]["tensor_bytes"], 5021827072u);
+  std::uint64_t tensors = 0, bytes = 0;
+  for (const nlohmann::json& part : json["parts"]) {
+    tensors += part["tensors"].get<std::uint64_t>();
+    bytes += part["bytes"].get<std::uint64_t>();
+    EXPECT_TRUE(part.contains("role") && part.contains("format"));
+  }
+  EXPECT_EQ(tensors, 253u);
+  EXPECT_EQ(bytes, 4670533632u);
+  EXPECT_EQ(json["tensors"].size(), 399u);
+  for (const nlohmann::json& excluded : json["excluded"]) EXPECT_FALSE(excluded["reason"].get<std::string>().empty());
+}
+
+TEST(Inspect, FitsATerminal) {
+  const model::Census census = TakeCensus(EightB());
+  ExpectFits(InspectReport(EightB(), census, Form::kText));
+  EXPECT_NE(InspectReport(EightB(), census, Form::kText).find("4,670,533,632"), std::string::npos);
+  EXPECT_NE(InspectReport(EightB(), census, Form::kMarkdown).find("| lm_head | Q6_K | 1 |"), std::string::npos);
+  EXPECT_NE(InspectReport(EightB(), census, Form::kCsv).find("lm_head,Q6_K,1,151936,4096,510504960,"),
+            std::string::npos);
+}
+
+TEST(Bound, NamesOfItsJson) {
+  const nlohmann::json json = nlohmann::json::parse(BoundOf("rtx-5090", {{0, 512}, 1, 0}, Form::kJson));
+  EXPECT_EQ(json["token"]["weight_bytes"], 4670533632u);
+  EXPECT_EQ(json["token"]["activation_bytes"], 5767936u);
+  EXPECT_EQ(json["token"]["kv_bytes"], 0u);
+  EXPECT_NEAR(json["token"]["floor_ns"].get<double>(), 2750765.63, 0.01);
+  EXPECT_NEAR(json["limit_tok_s"].get<double>(), 363.535, 0.001);
+  EXPECT_NEAR(json["ridge_ops_per_byte"].get<double>(), 150.235, 0.001);
+  EXPECT_NEAR(json["depths"][1]["limit_tok_s"].get<double>(), 357.759, 0.001);
+  EXPECT_EQ(json["depths"][1]["kv_bytes"], 75497472u);
+  for (const nlohmann::json& part : json["parts"]) {
+    for (const char* name : {"role", "format", "bytes", "floor_ns", "unpack_floor_ns", "limit", "crossover_batch"}) {
+      EXPECT_TRUE(part.contains(name)) << name;
+    }
+  }
+}
+
+TEST(Bound, FitsATerminal) {
+  ExpectFits(BoundOf("rtx-5090", {{0, 512, 4096}, 1, 0}, Form::kText));
+  ExpectFits(BoundOf("apple-m3-10c", {{131072}, 1, 8192}, Form::kText));
+  ExpectFits(BoundOf("rx-7900-xtx", {{512}, 64, 0}, Form::kText));
+}
+
+TEST(Chips, FitATerminal) {
+  const std::vector<chip::Chip> chips = chip::LoadRegistry("").value();
+  ExpectFits(ChipListReport(chips, "", Form::kText));
+  for (const chip::Chip& chip : chips) ExpectFits(ChipReport(chip, Form::kText));
+  const nlohmann::json list = nlohmann::json::parse(ChipListReport(chips, "", Form::kJson));
+  EXPECT_EQ(list["chips"].size(), chips.size());
+  EXPECT_EQ(nlohmann::json::parse(ChipReport(chips[0], Form::kJson))["schema"], "boltbeam.chip.v1");
+}
+
+TEST(Form, Names) {
+  EXPECT_EQ(FormOf("json"), Form::kJson);
+  EXPECT_EQ(FormOf("csv"), Form::kCsv);
+  EXPECT_EQ(FormOf("md"), Form::kMarkdown);
+  EXPECT_EQ(FormOf("text"), Form::kText);
 }
 
 }  // namespace

@@ -135,9 +135,9 @@ std::string InWords(const chip::Fact& fact) {
   return words + ", " + fact.name;
 }
 
-Result<void> CheckPositive(std::string_view flag, double value) {
-  if (value == 0 || (std::isfinite(value) && value > 0)) return {};
-  return Fail(Code::kBoundOptions, std::string(flag), fmt::format("{}", value), "a number above 0");
+Result<void> CheckPositive(std::string_view flag, std::optional<double> value) {
+  if (!value || (std::isfinite(*value) && *value > 0)) return {};
+  return Fail(Code::kBoundOptions, std::string(flag), fmt::format("{}", *value), "a number above 0");
 }
 
 }  // namespace
@@ -156,12 +156,12 @@ std::string_view LimitName(Limit limit) {
   return "unknown";
 }
 
-Result<Roof> RoofOf(const chip::Chip& chip, double bandwidth_gb_s, double peak_flop_s) {
+Result<Roof> RoofOf(const chip::Chip& chip, std::optional<double> bandwidth_gb_s, std::optional<double> peak_flop_s) {
   BOLTBEAM_TRY(CheckPositive("--bandwidth", bandwidth_gb_s));
   BOLTBEAM_TRY(CheckPositive("--peak", peak_flop_s));
   Roof roof;
   const chip::Fact* bandwidth = chip.Bandwidth();
-  if (bandwidth_gb_s == 0 && bandwidth == nullptr) {
+  if (!bandwidth_gb_s && bandwidth == nullptr) {
     const std::optional<double> published = chip.Get("published_bandwidth_gb_s");
     return Fail(Code::kBoundNoBandwidth, chip.name,
                 published ? fmt::format("no bandwidth was measured, only {} GB/s published", *published)
@@ -171,12 +171,12 @@ Result<Roof> RoofOf(const chip::Chip& chip, double bandwidth_gb_s, double peak_f
                                         *published)
                           : "a measurement (`boltbeam chip measure`), --bandwidth GB/s, or --chip NAME");
   }
-  roof.bandwidth_gb_s = bandwidth_gb_s > 0 ? bandwidth_gb_s : bandwidth->value;
-  roof.bandwidth_from = bandwidth_gb_s > 0 ? "--bandwidth" : InWords(*bandwidth);
+  roof.bandwidth_gb_s = bandwidth_gb_s ? *bandwidth_gb_s : bandwidth->value;
+  roof.bandwidth_from = bandwidth_gb_s ? "--bandwidth" : InWords(*bandwidth);
   const chip::Fact* peak = chip.Peak();
-  if (peak_flop_s > 0 || peak != nullptr) {
-    roof.peak_flop_s = peak_flop_s > 0 ? peak_flop_s : peak->value;
-    roof.peak_from = peak_flop_s > 0 ? "--peak" : InWords(*peak);
+  if (peak_flop_s || peak != nullptr) {
+    roof.peak_flop_s = peak_flop_s ? *peak_flop_s : peak->value;
+    roof.peak_from = peak_flop_s ? "--peak" : InWords(*peak);
   }
   roof.cache_bandwidth_gb_s = chip.Get("cache_bandwidth_gb_s");
   roof.latency_ns = chip.Get("memory_latency_ns");

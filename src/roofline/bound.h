@@ -25,8 +25,9 @@ struct Roof {
   std::string bandwidth_from, peak_from;  // in words
 };
 
-/// kBoundNoBandwidth when neither the chip nor the option says one. An option of 0 is not given.
-Result<Roof> RoofOf(const chip::Chip& chip, double bandwidth_gb_s = 0, double peak_flop_s = 0);
+/// What the chip says, or what takes its place; kBoundNoBandwidth when neither says a bandwidth.
+Result<Roof> RoofOf(const chip::Chip& chip, std::optional<double> bandwidth_gb_s = {},
+                    std::optional<double> peak_flop_s = {});
 
 enum class Limit : std::uint8_t { kUnknown, kMemory, kCompute, kCache };
 std::string_view LimitName(Limit limit);

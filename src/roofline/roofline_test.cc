@@ -220,8 +220,9 @@ TEST(Refuse, AChipWithoutABandwidth) {
 
 TEST(Refuse, NumbersThatMakeNoSense) {
   const chip::Chip chip = chip::FindChip("rtx-5090", "").value();
+  EXPECT_EQ(RoofOf(chip, 0).error().code, Code::kBoundOptions);
   EXPECT_EQ(RoofOf(chip, -1).error().code, Code::kBoundOptions);
-  EXPECT_EQ(RoofOf(chip, 0, std::nan("")).error().code, Code::kBoundOptions);
+  EXPECT_EQ(RoofOf(chip, {}, std::nan("")).error().code, Code::kBoundOptions);
   const Roof roof = RoofOf(chip).value();
   for (const BoundOptions& options : {BoundOptions{{}, 1, 0}, BoundOptions{{1ull << 40}, 1, 0}, BoundOptions{{0}, 0, 0},
                                       BoundOptions{{0}, 1, 1ull << 40}, BoundOptions{{0}, 1ull << 18, 1ull << 18}}) {
