@@ -20,7 +20,7 @@ struct Cost {
 };
 
 /// The least processor time of several runs: other work on the machine only adds to it.
-Cost Run(const std::vector<std::string>& arguments) {
+Cost Measure(const std::vector<std::string>& arguments) {
   Cost least;
   for (int attempt = 0; attempt < 5; ++attempt) {
     const pid_t child = ::fork();
@@ -54,7 +54,7 @@ TEST(ReadCost, InspectAndBoundOfEightBillionWeights) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{BOLTBEAM_PROGRAM, "inspect", path},
         std::vector<std::string>{BOLTBEAM_PROGRAM, "bound", path, "--chip", "rtx-5090"}}) {
-    const Cost cost = Run(arguments);
+    const Cost cost = Measure(arguments);
     EXPECT_EQ(cost.status, 0) << arguments[1];
     RecordProperty(arguments[1] + "_cpu_ms", std::to_string(cost.cpu_ms));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)

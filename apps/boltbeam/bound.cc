@@ -19,6 +19,9 @@ struct Arguments {
   std::optional<double> bandwidth_gb_s, peak_flop_s;
 };
 
+/// CLI11 reads "-1" as a very large unsigned number.
+std::string RefuseNegative(std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }
+
 Result<chip::Chip> ChipOf(const Globals& globals, const Arguments& arguments) {
   const base::Paths paths = base::ResolvePaths(globals.home);
   if (arguments.chip.empty()) return chip::ThisMachine(paths.data.string());
@@ -43,10 +46,14 @@ void AddBoundCommand(CLI::App& app, Globals& globals, const std::string& name, c
       ->type_name("NAME|FILE");
   command->add_option("-d,--depth", arguments->options.depths, "Tokens already in the context; a list by comma")
       ->delimiter(',')
+      ->check(CLI::Validator(RefuseNegative, ""))
       ->default_str("0,512,4096")
       ->type_name("N,...");
-  command->add_option("--batch", arguments->options.batch, "Sequences that decode together")->capture_default_str();
-  command->add_option(prompt_flags, arguments->options.prompt, "A prompt of N tokens, computed together");
+  command->add_option("--batch", arguments->options.batch, "Sequences that decode together")
+      ->check(CLI::Validator(RefuseNegative, ""))
+      ->capture_default_str();
+  command->add_option(prompt_flags, arguments->options.prompt, "A prompt of N tokens, computed together")
+      ->check(CLI::Validator(RefuseNegative, ""));
   command->add_option("--bandwidth", arguments->bandwidth_gb_s, "Divide by this many GB/s (1 GB = 1e9 bytes)");
   command->add_option("--peak", arguments->peak_flop_s, "Divide by this many FLOP/s")->check(CLI::PositiveNumber);
   AddOutputFlags(*command, globals, report::FormNames());
