@@ -55,7 +55,7 @@ void AddBoundCommand(CLI::App& app, Globals& globals, const std::string& name, c
   command->add_option(prompt_flags, arguments->options.prompt, "A prompt of N tokens, computed together")
       ->check(CLI::Validator(RefuseNegative, ""));
   command->add_option("--bandwidth", arguments->bandwidth_gb_s, "Divide by this many GB/s (1 GB = 1e9 bytes)");
-  command->add_option("--peak", arguments->peak_flop_s, "Divide by this many FLOP/s")->check(CLI::PositiveNumber);
+  command->add_option("--peak", arguments->peak_flop_s, "Divide by this many FLOP/s");
   AddOutputFlags(*command, globals, report::FormNames());
   command->callback([arguments, &globals] { Finish(globals, Bound(globals, *arguments)); });
 }
