@@ -120,7 +120,9 @@ void Tokenizer::State::FindSpecials() {
     const bool cut = IsControl(id) || vocabulary.types[at] == TokenType::kUserDefined;
     if (cut && !vocabulary.tokens[at].empty()) specials.push_back(id);
   }
-  std::ranges::stable_sort(specials, [&](std::int32_t a, std::int32_t b) { return Text(a).size() > Text(b).size(); });
+  std::ranges::sort(specials, [&](std::int32_t a, std::int32_t b) {
+    return Text(a).size() != Text(b).size() ? Text(a).size() > Text(b).size() : a < b;
+  });
 }
 
 std::vector<Fragment> Tokenizer::State::Partition(std::string_view text, bool parse_special) const {
