@@ -14,6 +14,8 @@ void AddBound(CLI::App& app, Globals& globals);
 void AddChip(CLI::App& app, Globals& globals);
 void AddChipMeasure(CLI::App& app, Globals& globals);  // becomes a part of `chip`
 // Run and account
+void AddPerplexity(CLI::App& app, Globals& globals);
+void AddRun(CLI::App& app, Globals& globals);
 // Kernels
 // Set-up
 void AddDoctor(CLI::App& app, Globals& globals);
@@ -27,6 +29,8 @@ inline constexpr AddCommand kCommands[] = {
     AddChipMeasure,
     AddSynth,   //
     AddDoctor,  //
+    AddRun,
+    AddPerplexity,
 };
 
 }  // namespace boltbeam::app

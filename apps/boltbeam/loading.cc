@@ -1,0 +1,57 @@
+#include "loading.h"
+
+#include <fmt/format.h>
+
+#include "base/paths.h"
+#include "chip/facts.h"
+#include "terminal.h"
+
+namespace boltbeam::app {
+namespace {
+
+constexpr double kMegabyte = 1e6;
+constexpr std::int64_t kMostThreads = 1024;
+
+}  // namespace
+
+void EngineFlags::Add(CLI::App& command) {
+  command.add_option("-t,--threads", threads, "Threads (one per usable core)")
+      ->check(CLI::Range(std::int64_t{1}, kMostThreads));
+  command.add_option("--ctk,--cache-type-k", cache_k, "-ctk: f16 or f32")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  command.add_option("--ctv,--cache-type-v", cache_v, "-ctv: as -ctk")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+}
+
+Result<engine::KvFormat> EngineFlags::Kv() const {
+  if (cache_k != cache_v) {
+    return Fail(Code::kUsage, "-ctk, -ctv", fmt::format("{} and {}", cache_k, cache_v),
+                "the same format for keys and values: give both flags");
+  }
+  return cache_k == "f32" ? engine::KvFormat::kF32 : engine::KvFormat::kF16;
+}
+
+Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
+                                                   const EngineFlags& flags, std::uint64_t context) {
+  const base::Paths paths = base::ResolvePaths(globals.home);
+  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  Progress progress("loading");
+  engine::Options options;
+  options.threads = flags.threads;
+  options.context = context;
+  BOLTBEAM_ASSIGN(options.kv, flags.Kv());
+  options.cache_folder = (paths.cache / "kernels").string();
+  options.cancelled = Interrupted;
+  options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };
+  return engine::Engine::Load(model, machine, options);
+}
+
+std::string DescribeMemory(const engine::MemoryUse& memory) {
+  const auto megabytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kMegabyte; };
+  return fmt::format("weights {:.1f} MB, KV cache {:.1f} MB, workspace {:.1f} MB", megabytes(memory.weights_bytes),
+                     megabytes(memory.kv_bytes), megabytes(memory.workspace_bytes));
+}
+
+}  // namespace boltbeam::app

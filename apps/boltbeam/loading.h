@@ -1,0 +1,30 @@
+// What the commands that compute tokens share: loading the engine with a progress bar, and reading text.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "engine/engine.h"
+#include "model/model.h"
+
+namespace boltbeam::app {
+
+/// Adds -t, -ctk and -ctv, with llama.cpp's names, and checks their values.
+struct EngineFlags {
+  std::uint32_t threads = 0;
+  std::string cache_k = "f16", cache_v = "f16";
+
+  void Add(CLI::App& command);
+  /// kUsage when the caches of keys and values differ: this engine keeps both in one format.
+  [[nodiscard]] Result<engine::KvFormat> Kv() const;
+};
+
+/// Fills in what every command sets the same way: threads, KV format, folders, progress, Ctrl-C.
+Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
+                                                   const EngineFlags& flags, std::uint64_t context);
+
+/// "weights 98.4 MB, KV cache 5.3 MB, workspace 1.2 MB"
+std::string DescribeMemory(const engine::MemoryUse& memory);
+
+}  // namespace boltbeam::app
