@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ticks.h"
 #include "engine/engine.h"
 
 namespace boltbeam::measure {
