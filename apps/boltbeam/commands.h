@@ -14,6 +14,8 @@ void AddBound(CLI::App& app, Globals& globals);
 void AddChip(CLI::App& app, Globals& globals);
 void AddChipMeasure(CLI::App& app, Globals& globals);  // becomes a part of `chip`
 // Run and account
+void AddAudit(CLI::App& app, Globals& globals);
+void AddBench(CLI::App& app, Globals& globals);
 void AddPerplexity(CLI::App& app, Globals& globals);
 void AddRun(CLI::App& app, Globals& globals);
 // Kernels
@@ -23,14 +25,16 @@ void AddSynth(CLI::App& app, Globals& globals);
 
 // In the order of `boltbeam --help`.
 inline constexpr AddCommand kCommands[] = {
-    AddInspect,  //
-    AddBound,    //
-    AddChip,     //
-    AddChipMeasure,
-    AddSynth,   //
-    AddDoctor,  //
-    AddRun,
-    AddPerplexity,
+    AddInspect,      //
+    AddBound,        //
+    AddChip,         //
+    AddChipMeasure,  //
+    AddRun,          //
+    AddPerplexity,   //
+    AddBench,        //
+    AddAudit,        //
+    AddSynth,        //
+    AddDoctor,       //
 };
 
 }  // namespace boltbeam::app

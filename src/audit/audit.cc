@@ -99,6 +99,16 @@ Result<void> PrepareWindow(DepthRun& run, std::uint64_t seed) {
   return TracedWindow(run, 1, discarded);
 }
 
+// An impossible figure on a machine that others were using is theirs, not the instrument's.
+Error Explain(const DepthRun& run, const Result<Account>& account) {
+  const double share = static_cast<double>(run.disturbed) / static_cast<double>(run.rounds.size());
+  Error error = account.error();
+  if (share <= kDisturbedShare) return error;
+  error.code = Code::kMeasurementUnstable;
+  error.expected = fmt::format("a quieter machine: other programs disturbed {:.0f} % of the rounds", share * 100);
+  return error;
+}
+
 Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds_before, double seconds_total,
                            const Hooks& hooks) {
   BOLTBEAM_TRY(measure::FillContext(run.engine, run.session, run.depth, options.seed));
@@ -115,12 +125,14 @@ Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds
   const std::uint64_t mean_depth = run.depth + run.tokens.size() / 2;
   const std::uint32_t kv_bytes = run.engine.options().kv == engine::KvFormat::kF32 ? 4 : 2;
   const std::vector<PartFloor> floors = PartFloors(run.engine.model(), mean_depth, kv_bytes);
-  return BuildAccount({.depth = run.depth,
-                       .floors = floors,
-                       .steps = run.engine.steps(),
-                       .rounds = run.rounds,
-                       .cache_gb_s = run.bandwidth.CacheGbS(),
-                       .seed = options.seed});
+  Result<Account> account = BuildAccount({.depth = run.depth,
+                                          .floors = floors,
+                                          .steps = run.engine.steps(),
+                                          .rounds = run.rounds,
+                                          .cache_gb_s = run.bandwidth.CacheGbS(),
+                                          .seed = options.seed});
+  if (!account && account.error().code == Code::kMeasurementImpossible) return std::unexpected(Explain(run, account));
+  return account;
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ struct Audit {
   std::uint64_t seed = 0;
 };
 
+/// Rounds that a cause spoiled, as a share: beyond it a run is unstable.
+inline constexpr double kDisturbedShare = 0.2;
+
 /// Positions that the KV cache must hold for these depths.
 std::uint64_t ContextNeeded(const Options& options);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,11 +63,13 @@ class FakeEngine : public engine::Engine {
   engine::MemoryUse memory() const override { return {}; }
   std::span<const engine::StepInfo> steps() const override { return step_list; }
   std::uint32_t phases() const override { return phase_count; }
+  const std::map<std::string, kernel::Program>& programs() const override { return programs_; }
   std::string plan_id() const override { return "fake"; }
   Result<std::unique_ptr<engine::Session>> NewSession() override { return std::make_unique<FakeSession>(); }
 
  private:
   model::Model model_;
+  std::map<std::string, kernel::Program> programs_;
 };
 
 }  // namespace boltbeam::measure

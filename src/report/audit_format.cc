@@ -15,8 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kMicro = 1e3;           // ns
-constexpr double kDisturbedShare = 0.2;  // of the rounds: beyond it the run is unstable
+constexpr double kMicro = 1e3;  // ns
 
 std::string Micro(double ns) { return Decimal(ns / kMicro, 1); }
 
@@ -122,7 +121,7 @@ Json EnvironmentJson(const audit::Audit& audit) {
           {"load_1m", environment.load_1m},
           {"disturbances", audit.disturbances},
           {"disturbed_share", audit.disturbed_share},
-          {"stable", audit.disturbed_share <= kDisturbedShare},
+          {"stable", audit.disturbed_share <= audit::kDisturbedShare},
           {"boltbeam", environment.boltbeam_version}};
 }
 
@@ -130,7 +129,7 @@ Json EnvironmentJson(const audit::Audit& audit) {
 
 std::vector<std::string> AuditNotes(const audit::Audit& audit) {
   std::vector<std::string> notes;
-  if (audit.disturbed_share > kDisturbedShare) {
+  if (audit.disturbed_share > audit::kDisturbedShare) {
     notes.push_back(fmt::format(
         "the machine was disturbed in {} of the rounds: {}", Percent(audit.disturbed_share, 0),
         audit.disturbances.empty() ? "short interruptions" : fmt::format("{}", fmt::join(audit.disturbances, "; "))));

@@ -1,0 +1,107 @@
+#include "audit/audit.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "audit/floors.h"
+#include "audit/probe_bandwidth.h"
+#include "base/paths.h"
+#include "chip/facts.h"
+#include "command.h"
+#include "engine/engine.h"
+#include "measure/bench.h"
+#include "report/audit_format.h"
+#include "report/bench_format.h"
+#include "terminal.h"
+
+namespace boltbeam::app {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::string depths = "0";
+  std::uint32_t threads = 0;
+  double seconds = 10;
+  std::string cache = "f16";
+};
+
+std::string Show(const Globals& globals, const report::AuditSubject& subject, const audit::Audit& audit) {
+  if (globals.format == "json") return report::AuditJson(subject, audit);
+  return globals.format == "md" ? report::AuditMarkdown(subject, audit) : report::AuditText(subject, audit);
+}
+
+Result<std::unique_ptr<engine::Engine>> LoadEngine(const Arguments& arguments, const model::Model& model,
+                                                   const chip::Chip& machine, const audit::Options& options,
+                                                   const std::string& cache_folder) {
+  engine::Options engine_options;
+  engine_options.threads = arguments.threads;
+  engine_options.context = audit::ContextNeeded(options);
+  engine_options.kv = arguments.cache == "f32" ? engine::KvFormat::kF32 : engine::KvFormat::kF16;
+  engine_options.cache_folder = cache_folder;
+  engine_options.cancelled = Interrupted;
+  Progress progress("loading");
+  engine_options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };
+  return engine::Engine::Load(model, machine, engine_options);
+}
+
+Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
+  audit::Options options;
+  options.seconds = arguments.seconds;
+  BOLTBEAM_ASSIGN(options.depths, measure::ParseRanges("--depth", arguments.depths));
+  CatchInterrupts();
+  BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
+  BOLTBEAM_TRY(measure::RefuseSparse(model));
+  const base::Paths paths = base::ResolvePaths(globals.home);
+  const std::string cache_folder = (paths.cache / "kernels").string();
+  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  BOLTBEAM_ASSIGN(const auto engine, LoadEngine(arguments, model, machine, options, cache_folder));
+  BOLTBEAM_ASSIGN(const auto session, engine->NewSession());
+
+  std::vector<int> cpus = chip::UsableCpus();
+  cpus.resize(std::min<std::size_t>(cpus.size(), engine->options().threads));
+  runtime::KernelCache kernels(codegen::TargetFor(machine), cache_folder);
+  const std::uint64_t token_bytes = audit::MemoryBytes(audit::PartFloors(model, options.depths.front(), 2));
+  BOLTBEAM_ASSIGN(const auto bandwidth, audit::ProbeBandwidth::Create(kernels, machine, cpus, token_bytes));
+  Progress progress("auditing");
+  audit::Hooks hooks;
+  hooks.cancelled = Interrupted;
+  hooks.progress = [&](double done, double total) {
+    constexpr double kParts = 1000;
+    progress.Show(static_cast<std::uint64_t>(done / total * kParts), static_cast<std::uint64_t>(kParts));
+  };
+  BOLTBEAM_ASSIGN(const audit::Audit audit, audit::RunAudit(*engine, *session, *bandwidth, options, hooks));
+
+  BOLTBEAM_ASSIGN(const report::BenchSubject description, report::DescribeModel(model));
+  const report::AuditSubject subject{.model_filename = arguments.model,
+                                     .model_type = description.model_type,
+                                     .machine = machine.name,
+                                     .plan_id = engine->plan_id(),
+                                     .threads = engine->options().threads,
+                                     .kv_format = arguments.cache,
+                                     .memory = engine->memory()};
+  BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, audit)));
+  for (const std::string& note : report::AuditNotes(audit)) Note(note);
+  return audit::RequireTieOut(audit);
+}
+
+}  // namespace
+
+void AddAudit(CLI::App& app, Globals& globals) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("audit", "Where the time of a token goes, part by part, against its floor");
+  command->add_option("model", arguments->model, "A GGUF file")->required();
+  command->add_option("-d,--depth", arguments->depths, "Tokens in the context: a list or a range")
+      ->capture_default_str();
+  command->add_option("-t,--threads", arguments->threads, "Threads (one per usable core)")->check(CLI::Range(1, 1024));
+  command->add_option("--seconds", arguments->seconds, "Time to measure for, at each depth")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  command->add_option("--ctk,--cache-type,--cache-type-k", arguments->cache, "The KV cache: f16 or f32")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  AddOutputFlags(*command, globals, {"text", "json", "md"});
+  command->callback([arguments, &globals] { Finish(globals, RunAudit(*arguments, globals)); });
+}
+
+}  // namespace boltbeam::app
