@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 
 #include "arguments.h"
@@ -8,6 +9,7 @@
 
 int main(int argc, char** argv) {
   using namespace boltbeam::app;
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of writing, as a full disk is
   Globals globals;
   CLI::App app("boltbeam audits what a token of an LLM costs the chip that computes it.", "boltbeam");
   app.set_version_flag("--version", std::string("boltbeam ") + boltbeam::base::kVersion);
