@@ -135,6 +135,13 @@ Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>&
                   "a kernel for every part of the token");
     }
   }
+  // A kernel that the graph does not name (quantisation) touches activations only: what it reads, at the caches' rate.
+  for (Part& part : parts) {
+    if (part.calls != 0 || part.steps == 0) continue;
+    part.calls = part.steps;
+    part.bytes = part.stored_bytes;
+    part.floor_ns = input.cache_gb_s > 0 ? static_cast<double>(part.bytes) / input.cache_gb_s : 0;
+  }
   // What only touches activations and has no kernel of its own is done inside another part's kernel.
   std::erase_if(parts, [](const Part& part) { return part.steps == 0; });
   return {};
