@@ -1,36 +1,16 @@
 // `run` and `perplexity` from the command line: what they refuse, with one line and the right exit status.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
 
+#include "boltbeam_program.h"
 #include "test_model.h"
 
 namespace boltbeam {
 namespace {
 
-struct Outcome {
-  int status = -1;
-  std::string output;  // stdout and stderr
-};
-
-Outcome Boltbeam(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = popen((std::string(BOLTBEAM_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.output.append(buffer.data(), bytes);
-  const int status = pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
-
 void ExpectRefused(const std::string& arguments, int status, const std::string& says) {
-  const Outcome outcome = Boltbeam(arguments);
+  const ProgramOutcome outcome = RunBoltbeam(arguments);
   EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.output;
   EXPECT_NE(outcome.output.find(says), std::string::npos) << arguments << "\n" << outcome.output;
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;

@@ -62,6 +62,14 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::Make(const gguf::File& file, bool strict) {
+  Result<Tokenizer> tokenizer = Read(file, strict);
+  if (tokenizer) return tokenizer;
+  Error error = std::move(tokenizer).error();
+  error.where = error.where.empty() ? file.path() : file.path() + ": " + error.where;
+  return std::unexpected(std::move(error));
+}
+
+Result<Tokenizer> Tokenizer::Read(const gguf::File& file, bool strict) {
   BOLTBEAM_ASSIGN(Vocabulary vocabulary, ReadVocabulary(file, strict));
   BOLTBEAM_ASSIGN(Pretokenizer pretokenizer, Pretokenizer::Make(vocabulary.pre));
   BOLTBEAM_ASSIGN(Bpe bpe, Bpe::Make(vocabulary.tokens, vocabulary.merges, pretokenizer.ignore_merges()));

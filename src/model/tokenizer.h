@@ -46,6 +46,7 @@ class Tokenizer {
  private:
   struct State;
   explicit Tokenizer(std::unique_ptr<State> state);
+  static Result<Tokenizer> Read(const gguf::File& file, bool strict);
   std::unique_ptr<State> state_;
 };
 

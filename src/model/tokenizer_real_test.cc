@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,19 +10,10 @@
 
 #include "gguf/writer.h"
 #include "model/tokenizer.h"
+#include "real_model.h"
 
 namespace boltbeam::model {
 namespace {
-
-std::string ModelPath() {
-  const char* folder = std::getenv("BOLTBEAM_TEST_MODELS");
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path path = folder != nullptr  ? std::filesystem::path(folder)
-                               : cache != nullptr ? std::filesystem::path(cache) / "boltbeam/test-models"
-                                                  : std::filesystem::path(home) / ".cache/boltbeam/test-models";
-  return (path / "smollm2.gguf").string();
-}
 
 std::string ReadText(const std::string& name) {
   std::ifstream file(std::string(BOLTBEAM_TEST_DATA "/tokenizer/") + name, std::ios::binary);
@@ -31,15 +21,6 @@ std::string ReadText(const std::string& name) {
   text << file.rdbuf();
   return text.str();
 }
-
-class TokenizerReal : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(ModelPath())) {
-      GTEST_SKIP() << ModelPath() << " is not there: scripts/fetch-test-models fetches it";
-    }
-  }
-};
 
 // The same vocabulary under another pre-tokenizer's name.
 Result<Tokenizer> WithPre(const gguf::File& file, std::string_view pre) {
@@ -64,10 +45,11 @@ Result<Tokenizer> WithPre(const gguf::File& file, std::string_view pre) {
   return Tokenizer::Make(changed);
 }
 
-TEST_F(TokenizerReal, IdsEqualTheIndependentProgramsForEveryPretokenizer) {
+TEST(TokenizerReal, IdsEqualTheIndependentProgramsForEveryPretokenizer) {
+  BOLTBEAM_NEED_REAL_MODEL("smollm2");
   const auto golden = nlohmann::json::parse(ReadText("mixed.json"));
   const std::string text = ReadText("mixed.txt");
-  const auto file = gguf::File::Open(ModelPath());
+  const auto file = gguf::File::Open(RealModelPath("smollm2"));
   ASSERT_TRUE(file) << file.error().Message();
   for (const auto& [pre, ids] : golden["cases"].items()) {
     const auto tokenizer = WithPre(*file, pre);
@@ -78,9 +60,10 @@ TEST_F(TokenizerReal, IdsEqualTheIndependentProgramsForEveryPretokenizer) {
   }
 }
 
-TEST_F(TokenizerReal, TheFilesOwnPretokenizerIsRead) {
+TEST(TokenizerReal, TheFilesOwnPretokenizerIsRead) {
+  BOLTBEAM_NEED_REAL_MODEL("smollm2");
   const auto golden = nlohmann::json::parse(ReadText("mixed.json"));
-  const auto file = gguf::File::Open(ModelPath());
+  const auto file = gguf::File::Open(RealModelPath("smollm2"));
   ASSERT_TRUE(file) << file.error().Message();
   const auto begin = std::chrono::steady_clock::now();
   const auto tokenizer = Tokenizer::Make(*file, true);

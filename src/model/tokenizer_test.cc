@@ -192,6 +192,7 @@ TEST(Vocabulary, RefusesWhatItCannotRead) {
   TinyVocabulary none;
   none.with_tokens = false;
   EXPECT_EQ(none.CodeOfMake(), Code::kNoTokenizer);
+  EXPECT_NE(none.Make().error().where.find(".gguf"), std::string::npos) << "every error names the file";
   TinyVocabulary spm;
   spm.model = "llama";
   EXPECT_EQ(spm.CodeOfMake(), Code::kTokenizerUnsupported);
