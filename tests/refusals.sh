@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# What a person sees when something can't be done: one line on stderr that says what was found and what to do, nothing
+# on stdout, the right exit status, and nothing half-written left behind.
+#
+#   tests/refusals.sh PROGRAM
+set -uo pipefail
+program=$(realpath "${1:?the program}")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+export XDG_DATA_HOME=$folder/data XDG_CACHE_HOME=$folder/cache XDG_CONFIG_HOME=$folder/config
+failures=0
+
+complain() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+# refuse STATUS WORDS ARGUMENT...: the words must be on the line.
+refuse() {
+  local status=$1 words=$2 got lines
+  shift 2
+  timeout 60 "$program" "$@" >stdout 2>stderr </dev/null
+  got=$?
+  lines=$(wc -l <stderr)
+  ((got == status)) || complain "$*: exit status $got, expected $status: $(head -c 300 stderr)"
+  ((lines == 1)) || complain "$*: $lines lines on stderr, expected 1: $(head -c 300 stderr)"
+  grep -q '^boltbeam: ' stderr || complain "$*: the line does not say whose it is: $(head -c 300 stderr)"
+  grep -qF -- "$words" stderr || complain "$*: no '$words' in: $(head -c 300 stderr)"
+  [[ ! -s stdout ]] || complain "$*: wrote to stdout: $(head -c 100 stdout)"
+}
+
+nothing_left() {
+  local left
+  left=$(find "$folder" -name '*.gguf*' ! -name 'good.gguf*' ! -name 'bad-*' | head -n 3)
+  [[ -z $left ]] || complain "$1: left behind: $left"
+}
+
+has() { "$program" "$1" --help >/dev/null 2>&1; }
+
+# A whole model, and what can be wrong with one.
+"$program" synth tiny-qwen3:Q4_K_M --out good.gguf >stdout 2>stderr || complain "synth of a good file: $(cat stderr)"
+head -c 5000 good.gguf >bad-cut.gguf
+head -c -1000 good.gguf >bad-tail.gguf
+printf 'PK\003\004 not a model at all, but long enough to have a header' >bad-zip.gguf
+: >bad-empty.gguf
+mkdir bad-folder
+{ printf 'GGUF\003\000\000\000'; head -c 64 /dev/zero | tr '\0' '\377'; } >bad-hostile.gguf
+
+refuse 2 'no-such-command' no-such-command
+refuse 2 '--no-such-flag' inspect good.gguf --no-such-flag
+refuse 1 'missing.gguf' inspect missing.gguf
+for file in bad-cut bad-tail bad-zip bad-empty bad-hostile; do refuse 1 "$file" inspect $file.gguf; done
+refuse 1 'bad-folder' inspect bad-folder
+refuse 2 'no-such-chip' bound good.gguf --chip no-such-chip
+refuse 2 "model 'nobody'" synth nobody:F32
+refuse 2 "type 'Q9'" synth tiny-llama:Q9
+refuse 2 'layers' synth tiny-llama:F32 --layers -1
+refuse 1 'no-such-folder' synth tiny-llama:F32 --out no-such-folder/m.gguf
+nothing_left 'a refused synth'
+
+# A disk that fills up while the file is written. The limit on a file's size stands in for it: the same error path.
+(
+  trap '' XFSZ
+  ulimit -f 2000
+  refuse 1 'full.gguf' synth qwen3-0.6b:Q8_0 --layers 1 --out full.gguf
+  exit "$failures"
+)
+failures=$?
+nothing_left 'a full disk'
+
+# Ctrl-C in the middle of writing. A shell's background job ignores SIGINT; env undoes that.
+timeout --signal=INT 1 env --default-signal=INT "$program" synth qwen3-4b:F32 --out stopped.gguf >stdout 2>stderr </dev/null
+status=$?
+((status != 0)) || complain "Ctrl-C: exit status 0"
+(($(wc -l <stderr) == 1)) || complain "Ctrl-C: not one line: $(head -c 300 stderr)"
+nothing_left 'Ctrl-C'
+
+if has run; then
+  refuse 1 'tokenizer' run good.gguf -p hello
+  refuse 1 'bad-cut' run bad-cut.gguf -p hello
+fi
+if has bench; then
+  refuse 2 '-1' bench -m good.gguf -t -1
+  "$program" synth tiny-qwen3:Q4_K_M --sparse --out good.gguf.sparse >/dev/null 2>&1
+  refuse 1 'holes' bench -m good.gguf.sparse -t 1
+fi
+if has audit; then
+  refuse 2 '-1' audit good.gguf -t -1
+  refuse 1 'bad-tail' audit bad-tail.gguf
+fi
+
+((failures == 0)) || exit 1
+echo "every refusal is one clear line"
