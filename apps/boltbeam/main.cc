@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 
 #include "arguments.h"
 #include "base/version.h"
@@ -28,8 +29,14 @@ int main(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     return app.exit(version);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "boltbeam: %s; boltbeam --help lists the commands\n", error.what());
+    const std::vector<std::string> unknown = app.remaining();
+    const bool no_command = app.get_subcommands().empty() && !unknown.empty();
+    const std::string what = no_command ? "there is no command '" + unknown.front() + "'" : error.what();
+    std::fprintf(stderr, "boltbeam: %s; boltbeam --help lists the commands\n", what.c_str());
     return kExitUsage;
+  } catch (const std::exception& error) {  // such as no memory left for a string
+    std::fprintf(stderr, "boltbeam: %s; this was not foreseen\n", error.what());
+    return kExitFailed;
   }
   return globals.exit_status;
 }
