@@ -129,7 +129,7 @@ const model::Model& EightB() {
 }
 
 Bound BoundOn(const std::string& chip_name, const BoundOptions& options = {{0, 512, 4096}, 1, 0},
-              double bandwidth = 0) {
+              std::optional<double> bandwidth = {}) {
   const chip::Chip chip = chip::FindChip(chip_name, "").value();
   return ComputeBound(EightB(), RoofOf(chip, bandwidth).value(), options).value();
 }

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,10 +15,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A folder of this process alone, removed when it ends.
+const fs::path& Folder() {
+  struct Owned {
+    fs::path path = fs::path(testing::TempDir()) / ("boltbeam-engine-" + std::to_string(::getpid()));
+    Owned() { fs::create_directories(path); }
+    ~Owned() { fs::remove_all(path); }
+  };
+  static const Owned owned;
+  return owned.path;
+}
+
 /// A file of random weights, made once per specification.
 std::string Synth(const std::string& spec, std::uint32_t layers = 0) {
-  const fs::path path =
-      fs::path(testing::TempDir()) / ("boltbeam_engine_" + spec + "_" + std::to_string(layers) + ".gguf");
+  const fs::path path = Folder() / (spec + "_" + std::to_string(layers) + ".gguf");
   if (!fs::exists(path)) {
     model::SynthOptions options;
     options.layers = layers;
@@ -41,7 +52,7 @@ Loaded Load(const std::string& path, Options options = {}) {
   EXPECT_TRUE(model) << model.error().Message();
   loaded.model = std::make_unique<model::Model>(std::move(*model));
   if (options.context == 0) options.context = 256;
-  options.cache_folder = testing::TempDir() + "/boltbeam_kernels";
+  options.cache_folder = (Folder() / "kernels").string();
   auto engine = Engine::Load(*loaded.model, chip::DetectThisMachine().value(), options);
   EXPECT_TRUE(engine) << engine.error().Message();
   loaded.engine = std::move(*engine);
@@ -202,7 +213,7 @@ TEST(EngineTest, AFileThatIsCutWhileItIsOpenEndsInAnError) {
 }
 
 TEST(EngineTest, ASparseFileIsRefused) {
-  const fs::path path = fs::path(testing::TempDir()) / "boltbeam_sparse.gguf";
+  const fs::path path = Folder() / "sparse.gguf";
   model::SynthOptions options;
   options.sparse = true;
   ASSERT_TRUE(model::WriteSynth(model::PlanSynth("qwen3-0.6b:Q4_K_M", options).value(), path.string(), options));
