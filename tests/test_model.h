@@ -65,13 +65,16 @@ class TestModel {
       std::visit([&](const auto& v) { writer.Add(key, v); }, value);
     }
     EXPECT_TRUE(writer.Begin(tensors).has_value());
-    for (std::size_t i = 0; i < tensors.size(); ++i) EXPECT_TRUE(writer.SkipTensor().has_value());
+    for (const gguf::Writer::Tensor& tensor : tensors) {
+      EXPECT_TRUE((fill ? writer.Write(fill(tensor)) : writer.SkipTensor()).has_value());
+    }
     EXPECT_TRUE(writer.Finish().has_value());
     return path_.string();
   }
 
   std::map<std::string, Value> keys;
   std::vector<gguf::Writer::Tensor> tensors;
+  std::function<std::vector<std::byte>(const gguf::Writer::Tensor&)> fill;  // its data; none: holes
 
  private:
   void AddKeys() {

@@ -19,6 +19,7 @@ void AddBench(CLI::App& app, Globals& globals);
 void AddPerplexity(CLI::App& app, Globals& globals);
 void AddRun(CLI::App& app, Globals& globals);
 // Kernels
+void AddKernel(CLI::App& app, Globals& globals);
 // Set-up
 void AddDoctor(CLI::App& app, Globals& globals);
 void AddSynth(CLI::App& app, Globals& globals);
@@ -33,6 +34,7 @@ inline constexpr AddCommand kCommands[] = {
     AddPerplexity,   //
     AddBench,        //
     AddAudit,        //
+    AddKernel,       //
     AddSynth,        //
     AddDoctor,       //
 };

@@ -11,7 +11,7 @@ namespace {
 std::string GroupDigits(std::string digits) {
   for (std::size_t at = digits.size(); at > 3;) {
     at -= 3;
-    digits.insert(at, ",");
+    digits.insert(at, 1, ',');
   }
   return digits;
 }
@@ -38,7 +38,7 @@ std::string Decimal(double value, int places) {
   const std::string text = fmt::format("{:.{}f}", std::abs(value), places);
   const std::size_t point = text.find('.');
   const std::string whole = GroupDigits(text.substr(0, point));
-  return (value < 0 ? "-" : "") + whole + (point == std::string::npos ? "" : text.substr(point));
+  return fmt::format("{}{}{}", value < 0 ? "-" : "", whole, point == std::string::npos ? "" : text.substr(point));
 }
 
 std::string Bytes(double bytes) {

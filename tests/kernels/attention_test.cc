@@ -97,7 +97,7 @@ class AttentionTest : public testing::TestWithParam<Case> {
     return formats::HalfToFloat(half);
   }
   double Key(const Bytes& cache, std::size_t head, std::size_t position, std::size_t d) const {
-    const std::size_t group = position / s_.lanes, lane = position % s_.lanes;
+    const std::size_t lane = position % s_.lanes;
     return Element(cache, (Row(head, position) - lane) * s_.head_dim + d * s_.lanes + lane);
   }
   double ValueOf(const Bytes& cache, std::size_t head, std::size_t position, std::size_t d) const {

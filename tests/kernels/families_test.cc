@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "kernel/builder.h"
 #include "kernel/families/elementwise.h"
 #include "runner.h"
 
@@ -103,6 +104,31 @@ TEST(ArgmaxTest, TheFirstOfTheLargestWins) {
         }
       }
     }
+  }
+}
+
+TEST(ExpTest, IsRightToTheLastBitsAndStaysFinite) {
+  constexpr std::size_t kCount = 8192;
+  std::vector<float> x(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) x[i] = -87 + 175.0F * static_cast<float>(i) / (kCount - 1);
+  x[0] = -1e30F;  // beyond: the value at the bound
+  x[kCount - 1] = 1e30F;
+  kernel::Builder b("exp", "e^x");
+  const auto in = b.AddBuffer("in");
+  const auto out = b.AddBuffer("out", true);
+  b.Loop(b.I64(0), b.I64(4 * kCount), b.I64(64), {}, [&](kernel::Value at, auto) -> std::vector<kernel::Value> {
+    b.Store(out, at, kernel::Exp(b.LoadF32(in, 16, at)));
+    return {};
+  });
+  for (const Outcome& outcome : RunEverywhere(std::move(b).Finish(), {ToBytes(x), Bytes(4 * kCount)}, 0, 0)) {
+    const auto y = FromBytes<float>(outcome.buffers[1]);
+    Agreement agreement;
+    for (std::size_t i = 1; i + 1 < kCount; ++i) {
+      const double expected = std::exp(double{x[i]});
+      agreement.Add(y[i], expected, expected, fmt::format("{} e^{}", outcome.way, x[i]));
+    }
+    EXPECT_TRUE(agreement.Within(3e-7)) << agreement.worst << " " << agreement.where;
+    EXPECT_TRUE(std::isfinite(y.front()) && y.front() >= 0 && std::isfinite(y.back()));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "chip/facts.h"
 #include "kernel/interpreter.h"
@@ -29,6 +30,19 @@ Outcome Interpreted(const kernel::Program& program, std::vector<Bytes> buffers, 
   return {"interpreter", std::move(buffers)};
 }
 
+/// Compiled once: the same program runs on many data.
+Result<runtime::KernelFunction> FunctionOf(const kernel::Program& program, const NamedTarget& target) {
+  static std::map<std::string, runtime::Code> codes;
+  const std::string key = kernel::Identity(program) + target.name;
+  auto place = codes.find(key);
+  if (place == codes.end()) {
+    BOLTBEAM_ASSIGN(const std::string object, codegen::Compile(program, target.target));
+    BOLTBEAM_ASSIGN(runtime::Code code, runtime::Code::Load(object));
+    place = codes.emplace(key, std::move(code)).first;
+  }
+  return place->second.function();
+}
+
 Outcome Compiled(const kernel::Program& program, const NamedTarget& target, std::vector<Bytes> buffers,
                  std::int64_t begin, std::int64_t end) {
   std::vector<Bytes> guarded = std::move(buffers);
@@ -39,13 +53,10 @@ Outcome Compiled(const kernel::Program& program, const NamedTarget& target, std:
     pointers.push_back(buffer.data() + kGuardBytes);
   }
   Outcome outcome{target.name, {}};
-  const auto object = codegen::Compile(program, target.target);
-  EXPECT_TRUE(object) << target.name << ": " << object.error().Message();
-  if (!object) return outcome;
-  const auto code = runtime::Code::Load(*object);
-  EXPECT_TRUE(code) << target.name << ": " << code.error().Message();
-  if (!code) return outcome;
-  code->function()(pointers.data(), begin, end);
+  const auto function = FunctionOf(program, target);
+  EXPECT_TRUE(function) << target.name << ": " << function.error().Message();
+  if (!function) return outcome;
+  (*function)(pointers.data(), begin, end);
   for (const Bytes& buffer : guarded) {
     const auto is_guard = [](std::byte byte) { return byte == kGuard; };
     EXPECT_TRUE(std::all_of(buffer.begin(), buffer.begin() + kGuardBytes, is_guard) &&
@@ -60,7 +71,7 @@ Outcome Compiled(const kernel::Program& program, const NamedTarget& target, std:
 
 std::vector<NamedTarget> Targets(bool all) {
   std::vector<NamedTarget> targets;
-  const auto machine = chip::DetectThisMachine();
+  static const auto machine = chip::DetectThisMachine();
   EXPECT_TRUE(machine) << machine.error().Message();
   const codegen::Target native = machine ? codegen::TargetFor(*machine) : codegen::Target{};
   targets.push_back({"this machine", native, Has(native, "fma")});

@@ -1,0 +1,264 @@
+#include "engine/kernel_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <random>
+
+#include "base/checked.h"
+#include "codegen/codegen.h"
+#include "kernel/families/elementwise.h"
+#include "kernel/families/gemv.h"
+#include "kernel/families/rearrange.h"
+#include "kernel/geometry.h"
+#include "model/token_graph.h"
+#include "runtime/code.h"
+#include "runtime/thread_pool.h"
+
+namespace boltbeam::engine {
+namespace {
+
+using kernel::ActivationLayout;
+using runtime::KernelFunction;
+
+/// What quantised activations stand for, from their codes and block scales alone.
+std::vector<double> DecodeActivations(const ActivationLayout& layout, std::span<const std::byte> bytes) {
+  static constexpr std::size_t kPlace[] = {0, 2, 1, 3};  // of element i of four among halves
+  std::vector<double> values;
+  for (std::size_t at = 0; at < bytes.size(); at += layout.block_bytes) {
+    float scale = 1;
+    if (!layout.is_float) std::memcpy(&scale, &bytes[at + layout.scale_offset], sizeof(scale));
+    for (std::size_t i = 0; i < layout.elements; ++i) {
+      std::int16_t code = static_cast<std::int8_t>(bytes[at + i]);
+      if (layout.halves) std::memcpy(&code, &bytes[at + (i / 4 * 4 + kPlace[i % 4]) * 2], sizeof(code));
+      float value = static_cast<float>(code);
+      if (layout.is_float) std::memcpy(&value, &bytes[at], sizeof(value));
+      values.push_back(static_cast<double>(scale) * value);
+    }
+  }
+  return values;
+}
+
+/// Normal, with the rare outliers that activations have. Always the same.
+std::vector<float> RandomActivations(std::uint64_t count) {
+  std::mt19937 random(20);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = normal(random) * (i % 97 == 0 ? 16.0F : 1.0F);
+  return values;
+}
+
+/// The worst of what all threads found.
+struct Worst {
+  double error = 0;
+  std::uint64_t row = 0;
+  void Add(double found, double expected, double terms, std::uint64_t at) {
+    double relative = found == expected ? 0 : std::abs(found - expected) / terms;
+    if (std::isnan(relative)) relative = std::numeric_limits<double>::infinity();
+    if (relative > error) *this = {relative, at};
+  }
+  void Merge(const Worst& other) {
+    if (other.error > error) *this = other;
+  }
+};
+
+class Checker {
+ public:
+  Checker(const Engine& engine, const chip::Chip& machine, const CheckOptions& options)
+      : engine_(engine),
+        options_(options),
+        facts_(kernel::VectorFactsOf(machine)),
+        cache_(codegen::TargetFor(machine), engine.options().cache_folder) {}
+
+  Result<std::vector<KernelCheck>> Run() {
+    std::vector<int> cpus = chip::UsableCpus();
+    cpus.resize(std::min<std::size_t>(cpus.size(), engine_.options().threads));
+    BOLTBEAM_ASSIGN(pool_, runtime::ThreadPool::Create(cpus));
+    std::vector<model::Operation> operations;
+    for (const model::Operation& operation : model::BuildTokenGraph(engine_.model(), {})) {
+      const bool is_table = operation.kind == model::OpKind::kMatmul || operation.kind == model::OpKind::kEmbed;
+      if (!is_table || (!options_.part.empty() && operation.role != options_.part)) continue;
+      operations.push_back(operation);
+      total_ += operation.weights->rows();
+    }
+    if (operations.empty()) {
+      return Fail(Code::kUsage, "--part", options_.part, "a part with weight tables, as `kernel list` shows them");
+    }
+    std::vector<KernelCheck> checks;
+    for (const model::Operation& operation : operations) {
+      const bool is_row = operation.kind == model::OpKind::kEmbed;
+      BOLTBEAM_ASSIGN(KernelCheck check, is_row ? CheckRows(operation) : CheckProduct(operation));
+      checks.push_back(std::move(check));
+    }
+    return checks;
+  }
+
+ private:
+  /// A program that was built again is the plan's own: the same identity, or this check would check something else.
+  Result<KernelFunction> OfPlan(const kernel::Program& program, KernelCheck& check) {
+    check.kernel = program.name;
+    check.kernel_id = kernel::Identity(program);
+    if (!engine_.programs().contains(check.kernel_id)) {
+      return Fail(Code::kInternal, check.tensor, "the plan runs another kernel than " + program.name,
+                  "the kernel of the default plan");
+    }
+    return cache_.Get(program);
+  }
+
+  static KernelCheck Describe(const model::Operation& operation) {
+    KernelCheck check;
+    check.part = operation.role;
+    check.tensor = operation.weights->info->name;
+    check.format = operation.weights->format->name;
+    return check;
+  }
+
+  /// Calls body(thread, first, count) for runs of `step` rows, on all threads; every run's rows are read from the file
+  /// first, with room for a whole run.
+  using Body =
+      std::function<Result<void>(std::uint64_t first, std::uint64_t count, std::span<std::byte> rows, Worst& worst)>;
+  Result<Worst> OverRows(const model::Tensor& tensor, std::uint64_t step, const Body& body) {
+    const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
+    const auto runs = static_cast<std::int64_t>(CeilDiv<std::uint64_t>(tensor.rows(), step));
+    std::mutex mutex;
+    Worst worst;
+    Result<void> result;
+    std::atomic<std::uint64_t> done{0};
+    pool_->Run([&](std::uint32_t thread) {
+      std::vector<std::byte> rows(step * row_bytes);
+      Worst own;
+      Result<void> own_result;
+      const runtime::Range range = runtime::Share(runs, thread, pool_->size());
+      for (std::int64_t run = range.begin; run < range.end && own_result; ++run) {
+        const std::uint64_t first = static_cast<std::uint64_t>(run) * step;
+        const std::uint64_t count = std::min(step, tensor.rows() - first);
+        std::ranges::fill(rows, std::byte{0});
+        own_result = engine_.model().file().Read(tensor.info->file_offset + first * row_bytes,
+                                                 std::span(rows).first(count * row_bytes));
+        if (own_result) own_result = body(first, count, rows, own);
+        done += count;
+        if (thread == 0 && options_.progress) options_.progress(done_ + done, total_);
+        if (options_.cancelled && options_.cancelled())
+          own_result = Fail(Code::kInterrupted, "kernel check", "stopped");
+      }
+      const std::scoped_lock lock(mutex);
+      worst.Merge(own);
+      if (!own_result) result = own_result;
+    });
+    done_ += done;
+    if (!result) return std::unexpected(result.error());
+    return worst;
+  }
+
+  static Result<void> DequantizeRow(const model::Tensor& tensor, std::span<const std::byte> rows, std::uint64_t row,
+                                    std::span<double> out) {
+    const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
+    return formats::Dequantize(*tensor.format, rows.subspan(row * row_bytes, row_bytes), out);
+  }
+
+  static KernelCheck Finished(KernelCheck check, const Worst& worst) {
+    check.error = worst.error;
+    check.worst_row = worst.row;
+    check.ok = worst.error <= kKernelErrorLimit;
+    return check;
+  }
+
+  Result<KernelCheck> CheckProduct(const model::Operation& operation) {
+    const model::Tensor& tensor = *operation.weights;
+    KernelCheck check = Describe(operation);
+    const kernel::GemvGeometry geometry = kernel::DefaultGeometry(*tensor.format, facts_, false);
+    BOLTBEAM_ASSIGN(const kernel::WeightLayout layout, kernel::LayoutFor(*tensor.format, geometry.lanes));
+    kernel::GemvShape shape;
+    shape.rows = operation.rows;
+    shape.cols = operation.cols;
+    if (operation.adds_residual) shape.epilogue = kernel::Epilogue::kResidual;
+    if (operation.bias != nullptr) shape.epilogue = kernel::Epilogue::kBias;
+    BOLTBEAM_ASSIGN(const kernel::Program program, kernel::BuildGemv(layout, geometry, shape));
+    BOLTBEAM_ASSIGN(const KernelFunction product, OfPlan(program, check));
+    BOLTBEAM_ASSIGN(const kernel::Program rearrange, kernel::BuildRearrange(layout, shape.cols));
+    BOLTBEAM_ASSIGN(const KernelFunction move, cache_.Get(rearrange));
+    const ActivationLayout activations = kernel::ActivationsFor(layout, geometry.dot);
+    BOLTBEAM_ASSIGN(std::vector<std::byte> input, Activations(activations, shape.cols));
+    const std::vector<double> x = DecodeActivations(activations, input);
+
+    // A row group at a time, as the first of a table of its own: weights, output and bias start at the group.
+    const Body body = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> rows,
+                          Worst& worst) -> Result<void> {
+      std::vector<std::byte> group(layout.GroupBytes(shape.cols));
+      std::vector<float> output(layout.lanes), bias(layout.lanes);
+      void* const moved[] = {rows.data(), group.data()};
+      move(moved, 0, 1);
+      void* const buffers[] = {group.data(), input.data(), output.data(), bias.data()};
+      product(buffers, 0, 1);
+      std::vector<double> weights(shape.cols);
+      for (std::uint64_t row = 0; row < count; ++row) {
+        BOLTBEAM_TRY(DequantizeRow(tensor, rows, row, weights));
+        double sum = 0, terms = 0;
+        for (std::size_t k = 0; k < weights.size(); ++k) {
+          sum += weights[k] * x[k];
+          terms += std::abs(weights[k] * x[k]);
+        }
+        worst.Add(output[row], sum, terms, first + row);
+      }
+      return {};
+    };
+    BOLTBEAM_ASSIGN(const Worst worst, OverRows(tensor, layout.lanes, body));
+    return Finished(std::move(check), worst);
+  }
+
+  Result<KernelCheck> CheckRows(const model::Operation& operation) {
+    const model::Tensor& tensor = *operation.weights;
+    KernelCheck check = Describe(operation);
+    const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
+    const kernel::VectorShape shape{tensor.cols(), row_bytes, kernel::OutputStride(tensor.cols()), facts_.lanes};
+    BOLTBEAM_ASSIGN(const kernel::Program program, kernel::BuildDequantizeRow(*tensor.format, shape));
+    BOLTBEAM_ASSIGN(const KernelFunction read, OfPlan(program, check));
+    const Body body = [&](std::uint64_t first, std::uint64_t, std::span<std::byte> rows, Worst& worst) -> Result<void> {
+      std::vector<float> output(kernel::OutputStride(tensor.cols()) / sizeof(float));
+      void* const buffers[] = {rows.data(), output.data()};
+      read(buffers, 0, 1);
+      std::vector<double> weights(tensor.cols());
+      BOLTBEAM_TRY(DequantizeRow(tensor, rows, 0, weights));
+      const double largest = std::abs(*std::ranges::max_element(weights, {}, [](double w) { return std::abs(w); }));
+      for (std::size_t k = 0; k < weights.size(); ++k) worst.Add(output[k], weights[k], largest, first);
+      return {};
+    };
+    BOLTBEAM_ASSIGN(const Worst worst, OverRows(tensor, 1, body));
+    return Finished(std::move(check), worst);
+  }
+
+  Result<std::vector<std::byte>> Activations(const ActivationLayout& layout, std::uint64_t cols) {
+    std::vector<float> values = RandomActivations(cols);
+    std::vector<std::byte> bytes(layout.ColumnBytes(cols));
+    if (layout.is_float) {
+      std::memcpy(bytes.data(), values.data(), bytes.size());
+      return bytes;
+    }
+    BOLTBEAM_ASSIGN(const KernelFunction quantize,
+                    cache_.Get(kernel::BuildQuantize({cols, cols * sizeof(float), 0, facts_.lanes}, layout)));
+    void* const buffers[] = {values.data(), bytes.data()};
+    quantize(buffers, 0, 1);
+    return bytes;
+  }
+
+  const Engine& engine_;
+  const CheckOptions& options_;
+  const kernel::VectorFacts facts_;
+  runtime::KernelCache cache_;
+  std::unique_ptr<runtime::ThreadPool> pool_;
+  std::uint64_t done_ = 0, total_ = 0;  // rows
+};
+
+}  // namespace
+
+Result<std::vector<KernelCheck>> CheckKernels(const Engine& engine, const chip::Chip& machine,
+                                              const CheckOptions& options) {
+  return Checker(engine, machine, options).Run();
+}
+
+}  // namespace boltbeam::engine

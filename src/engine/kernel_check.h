@@ -1,0 +1,36 @@
+// The kernels of a plan against plain double arithmetic, on the model's own tensors: whole tables, every row.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "chip/facts.h"
+#include "engine/engine.h"
+
+namespace boltbeam::engine {
+
+struct KernelCheck {
+  std::string part, tensor, format, kernel, kernel_id;
+  double error = 0;  // the worst row's |difference| over the sum of the absolute values of its terms
+  std::uint64_t worst_row = 0;
+  bool ok = false;  // error is at most kKernelErrorLimit
+};
+
+/// f32 sums in another order than the reference's stay well below it; a wrong code or scale does not.
+inline constexpr double kKernelErrorLimit = 1e-5;
+
+struct CheckOptions {
+  std::string part;                                                       // only this part of the account; empty: all
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // rows; from the calling thread
+  std::function<bool()> cancelled;
+};
+
+/// Multiplies every weight table of the decode plan with one column of random activations, by the plan's kernel and by
+/// the reference dequantizer; and reads every row of the embedding both ways. kUsage when no table belongs to the part.
+Result<std::vector<KernelCheck>> CheckKernels(const Engine& engine, const chip::Chip& machine,
+                                              const CheckOptions& options);
+
+}  // namespace boltbeam::engine

@@ -1,0 +1,142 @@
+#include "report/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/table.h"
+#include "report/units.h"
+
+namespace boltbeam::report {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kShownId = 12;
+
+std::string JsonText(const ordered_json& json) {
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string TableText(const Table& table, Form form) {
+  if (form == Form::kCsv) return table.Csv();
+  return form == Form::kMarkdown ? table.Markdown() : table.Text(120);
+}
+
+ordered_json ListJson(const std::vector<PlannedKernel>& kernels) {
+  ordered_json rows = ordered_json::array();
+  for (const PlannedKernel& kernel : kernels) {
+    rows.push_back({{"part", kernel.part},
+                    {"format", kernel.format},
+                    {"kernel", kernel.program->name},
+                    {"kernel_id", kernel.id},
+                    {"description", kernel.program->description},
+                    {"provenance", kernel::ProvenanceName(kernel.program->provenance)},
+                    {"steps", kernel.steps},
+                    {"stored_bytes", kernel.stored_bytes}});
+  }
+  return {{"schema", "boltbeam.kernels.v1"}, {"kernels", std::move(rows)}};
+}
+
+ordered_json CheckJson(const std::vector<engine::KernelCheck>& checks) {
+  ordered_json rows = ordered_json::array();
+  for (const engine::KernelCheck& check : checks) {
+    rows.push_back({{"part", check.part},
+                    {"tensor", check.tensor},
+                    {"format", check.format},
+                    {"kernel", check.kernel},
+                    {"kernel_id", check.kernel_id},
+                    {"error", check.error},
+                    {"worst_row", check.worst_row},
+                    {"ok", check.ok}});
+  }
+  return {{"schema", "boltbeam.kernel-check.v1"}, {"limit", engine::kKernelErrorLimit}, {"checks", std::move(rows)}};
+}
+
+}  // namespace
+
+std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
+  std::vector<PlannedKernel> kernels;
+  for (const engine::StepInfo& step : engine.steps()) {
+    auto place = std::ranges::find(kernels, step.kernel_id, &PlannedKernel::id);
+    if (place == kernels.end()) {
+      const kernel::Program& program = engine.programs().at(step.kernel_id);
+      place = kernels.insert(place, {&program, step.kernel_id, step.role, step.format, 0, 0});
+    }
+    // Parts of one shape share a kernel.
+    if (place->part != step.role && place->part.find(step.role) == std::string::npos) place->part += ", " + step.role;
+    ++place->steps;
+    place->stored_bytes += step.stored_bytes;
+  }
+  for (const auto& [id, program] : engine.programs()) {
+    const bool is_known = std::ranges::find(kernels, id, &PlannedKernel::id) != kernels.end();
+    if (!is_known) kernels.push_back({&program, id, "prompt", "", 0, 0});
+  }
+  return kernels;
+}
+
+std::string KernelListReport(const std::vector<PlannedKernel>& kernels, Form form) {
+  if (form == Form::kJson) return JsonText(ListJson(kernels));
+  Table table({{"part", "part", Align::kLeft},
+               {"format", "format", Align::kLeft},
+               {"kernel", "kernel", Align::kLeft},
+               {"id", "kernel_id", Align::kLeft},
+               {"provenance", "provenance", Align::kLeft},
+               {"steps", "steps"},
+               {"bytes", "stored_bytes"}});
+  for (const PlannedKernel& kernel : kernels) {
+    table.Add({kernel.part,
+               kernel.format,
+               kernel.program->name,
+               {kernel.id.substr(0, kShownId), kernel.id},
+               std::string(kernel::ProvenanceName(kernel.program->provenance)),
+               std::to_string(kernel.steps),
+               {Thousands(kernel.stored_bytes), std::to_string(kernel.stored_bytes)}});
+  }
+  return TableText(table, form);
+}
+
+std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Form form) {
+  if (form == Form::kJson) return JsonText(CheckJson(checks));
+  Table table({{"part", "part", Align::kLeft},
+               {"tensor", "tensor", Align::kLeft},
+               {"format", "format", Align::kLeft},
+               {"kernel", "kernel", Align::kLeft},
+               {"error", "error"},
+               {"ok", "ok", Align::kLeft}});
+  for (const engine::KernelCheck& check : checks) {
+    table.Add({check.part,
+               check.tensor,
+               check.format,
+               check.kernel,
+               {fmt::format("{:.1e}", check.error), fmt::format("{}", check.error)},
+               check.ok ? "yes" : "NO"});
+  }
+  const std::string text = TableText(table, form);
+  if (form != Form::kText) return text;
+  const auto wrong = std::ranges::count(checks, false, &engine::KernelCheck::ok);
+  return text + fmt::format(
+                    "\n{} of {} tables agree with double arithmetic: error is the worst row's difference over "
+                    "the sum of\nthe absolute values of its terms, at most {:.0e}.\n",
+                    checks.size() - static_cast<std::size_t>(wrong), checks.size(), engine::kKernelErrorLimit);
+}
+
+Result<std::string> KernelText(const PlannedKernel& kernel, const codegen::Target& target, Stage stage) {
+  std::string text = fmt::format("# {}: {}\n# part {}, {} steps a token, identity {}\n", kernel.program->name,
+                                 kernel.program->description, kernel.part, kernel.steps, kernel.id);
+  const auto wanted = [stage](Stage one) { return stage == Stage::kAll || stage == one; };
+  if (wanted(Stage::kProgram)) text += "\n## Loop program\n" + kernel::Print(*kernel.program);
+  if (wanted(Stage::kIr)) {
+    BOLTBEAM_ASSIGN(const std::string ir, codegen::EmitListing(*kernel.program, target, codegen::Listing::kLlvmIr));
+    text += "\n## LLVM IR\n" + ir;
+  }
+  if (wanted(Stage::kAssembly)) {
+    BOLTBEAM_ASSIGN(const std::string assembly,
+                    codegen::EmitListing(*kernel.program, target, codegen::Listing::kAssembly));
+    text += "\n## Machine code\n" + assembly;
+  }
+  return text;
+}
+
+}  // namespace boltbeam::report

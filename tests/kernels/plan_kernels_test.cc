@@ -1,0 +1,141 @@
+// The kernels of the default plan: where they come from, and whether they are right on a model's own tensors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "chip/facts.h"
+#include "engine/engine.h"
+#include "engine/kernel_check.h"
+#include "engine/plan.h"
+#include "report/kernels.h"
+#include "test_model.h"
+
+namespace boltbeam::engine {
+namespace {
+
+/// Normal weights in the tensor's own format.
+std::vector<std::byte> RandomTensor(const gguf::Writer::Tensor& tensor) {
+  static std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 0.05F);
+  std::uint64_t elements = 1;
+  for (const std::uint64_t n : tensor.shape) elements *= n;
+  std::vector<float> values(elements);
+  for (float& value : values) value = normal(random);
+  const formats::Format& format = *formats::FindType(tensor.type);
+  std::vector<std::byte> bytes(elements / format.elements * format.bytes);
+  EXPECT_TRUE(formats::Quantize(format, values, bytes)) << format.name;
+  return bytes;
+}
+
+class PlanKernelsTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    model::TestSizes sizes;
+    sizes.ffn = 768;
+    sizes.vocab = 331;  // no multiple of any vector
+    static model::TestModel file("qwen2", sizes, "Q6_K", [](const std::string& name, std::uint32_t layer) {
+      if (name == "token_embd" || name == "attn_k") return std::string("Q8_0");
+      if (name == "ffn_down") return std::string(layer == 0 ? "Q4_1" : "F16");
+      return std::string("Q4_K");
+    });
+    file.fill = RandomTensor;
+    auto model = model::Model::Load(file.Write());
+    ASSERT_TRUE(model) << model.error().Message();
+    model_ = new model::Model(std::move(*model));
+    auto machine = chip::DetectThisMachine();
+    ASSERT_TRUE(machine) << machine.error().Message();
+    machine_ = new chip::Chip(std::move(*machine));
+    Options options;
+    options.threads = 1;
+    options.context = 128;
+    auto engine = Engine::Load(*model_, *machine_, options);
+    ASSERT_TRUE(engine) << engine.error().Message();
+    engine_ = engine->release();
+  }
+  static void TearDownTestSuite() {
+    delete engine_;
+    delete machine_;
+    delete model_;
+  }
+
+  static model::Model* model_;
+  static chip::Chip* machine_;
+  static Engine* engine_;
+};
+model::Model* PlanKernelsTest::model_ = nullptr;
+chip::Chip* PlanKernelsTest::machine_ = nullptr;
+Engine* PlanKernelsTest::engine_ = nullptr;
+
+TEST_F(PlanKernelsTest, EveryKernelOfTheDefaultPlanIsGenerated) {
+  ASSERT_FALSE(engine_->steps().empty());
+  for (const StepInfo& step : engine_->steps()) {
+    EXPECT_TRUE(step.provenance == "compiler_generated" || step.provenance == "search_generated") << step.kernel;
+    EXPECT_TRUE(engine_->programs().contains(step.kernel_id)) << step.kernel;
+  }
+  for (const auto& [id, program] : engine_->programs()) {
+    EXPECT_EQ(id, kernel::Identity(program));
+    EXPECT_TRUE(program.provenance == kernel::Provenance::kCompilerGenerated ||
+                program.provenance == kernel::Provenance::kSearchGenerated)
+        << program.name;
+  }
+}
+
+TEST_F(PlanKernelsTest, OtherLabelsAreRefused) {
+  for (const kernel::Provenance label : {kernel::Provenance::kHandWritten, kernel::Provenance::kUnknown}) {
+    kernel::Program program = engine_->programs().begin()->second;
+    program.provenance = label;
+    Plan plan;
+    plan.steps.emplace_back();
+    plan.steps.back().program = &program;
+    const auto checked = CheckProvenance(plan);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, Code::kKernelProvenance);
+    EXPECT_NE(checked.error().Message().find(program.name), std::string::npos);
+    program.provenance = kernel::Provenance::kSearchGenerated;
+    EXPECT_TRUE(CheckProvenance(plan));
+  }
+}
+
+TEST_F(PlanKernelsTest, AgreeWithDoubleArithmeticOnTheModelsOwnTensors) {
+  const auto checks = CheckKernels(*engine_, *machine_, {});
+  ASSERT_TRUE(checks) << checks.error().Message();
+  EXPECT_EQ(checks->size(), 2U * 7 + 2);  // seven tables a layer, the head and the embedding's rows
+  for (const KernelCheck& check : *checks) {
+    EXPECT_TRUE(check.ok) << check.tensor << " " << check.kernel << ": " << check.error << " in row "
+                          << check.worst_row;
+    // Weights are normal, so an error of exactly nothing would mean that nothing was compared.
+    EXPECT_TRUE(check.part == "embed" || check.error > 0) << check.tensor;
+  }
+  const std::string table = report::KernelCheckReport(*checks, report::Form::kText);
+  EXPECT_NE(table.find("16 of 16 tables agree"), std::string::npos) << table;
+}
+
+TEST_F(PlanKernelsTest, OnePartOrNone) {
+  CheckOptions options;
+  options.part = "lm_head";
+  const auto head = CheckKernels(*engine_, *machine_, options);
+  ASSERT_TRUE(head) << head.error().Message();
+  EXPECT_EQ(head->size(), 1U);
+  options.part = "nothing";
+  EXPECT_EQ(CheckKernels(*engine_, *machine_, options).error().code, Code::kUsage);
+  options.part.clear();
+  options.cancelled = [] { return true; };
+  EXPECT_EQ(CheckKernels(*engine_, *machine_, options).error().code, Code::kInterrupted);
+}
+
+TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
+  const auto kernels = report::KernelsOf(*engine_);
+  std::uint64_t steps = 0;
+  for (const report::PlannedKernel& kernel : kernels) steps += kernel.steps;
+  EXPECT_EQ(steps, engine_->steps().size());
+  EXPECT_EQ(kernels.size(), engine_->programs().size());
+  EXPECT_NE(report::KernelListReport(kernels, report::Form::kJson).find("compiler_generated"), std::string::npos);
+  const auto text = report::KernelText(kernels.front(), codegen::TargetFor(*machine_), report::Stage::kAll);
+  ASSERT_TRUE(text) << text.error().Message();
+  for (const char* part : {"## Loop program\nkernel ", "## LLVM IR\n", "## Machine code\n"})
+    EXPECT_NE(text->find(part), std::string::npos) << part;
+}
+
+}  // namespace
+}  // namespace boltbeam::engine
