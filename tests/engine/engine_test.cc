@@ -52,7 +52,7 @@ Loaded Load(const std::string& path, Options options = {}) {
   EXPECT_TRUE(model) << model.error().Message();
   loaded.model = std::make_unique<model::Model>(std::move(*model));
   if (options.context == 0) options.context = 256;
-  options.cache_folder = (Folder() / "kernels").string();
+  options.cache_folder = (fs::current_path() / "kernel-cache").string();  // of the build, shared by all tests
   auto engine = Engine::Load(*loaded.model, chip::DetectThisMachine().value(), options);
   EXPECT_TRUE(engine) << engine.error().Message();
   loaded.engine = std::move(*engine);
