@@ -35,7 +35,8 @@ struct LoadCallbacks {
 
 class Weights {
  public:
-  /// Decides every table's layout; kModelUnsupportedType or kKernelIllegal names the first tensor that no kernel can run.
+  /// Decides every table's layout; kModelUnsupportedType or kKernelIllegal names the first tensor that no kernel can
+  /// run.
   static Result<Weights> Plan(const model::Model& model, const kernel::VectorFacts& facts);
 
   /// Bytes of all tables together, rearranged.
