@@ -12,7 +12,7 @@
 namespace boltbeam::audit {
 namespace {
 
-constexpr std::size_t kLeastRounds = 5;
+constexpr std::size_t kLeastPairs = 5;
 constexpr double kLeastBand = 0.05;
 constexpr double kBandSpreads = 2;
 
@@ -50,17 +50,17 @@ class Walker {
   double gaps_ns_ = 0;
 };
 
-// The rounds' sum of both kinds of tokens orders them: symmetric, so that leaving out the outer ones favours neither.
-std::vector<std::size_t> ChooseRounds(std::span<const Round> rounds) {
+// The sum of both kinds of tokens orders them: symmetric, so that leaving out the outer ones favours neither.
+std::vector<std::size_t> ChoosePairs(std::span<const Pair> pairs) {
   std::vector<double> totals;
-  for (const Round& round : rounds) totals.push_back(round.token_ns + round.traced.total);
+  for (const Pair& pair : pairs) totals.push_back(pair.token_ns + pair.traced.total);
   return measure::MiddleHalf(totals);
 }
 
 template <typename Of>
-double MeanOver(const std::vector<std::size_t>& chosen, std::span<const Round> rounds, const Of& of) {
+double MeanOver(const std::vector<std::size_t>& chosen, std::span<const Pair> pairs, const Of& of) {
   double sum = 0;
-  for (const std::size_t index : chosen) sum += of(rounds[index]);
+  for (const std::size_t index : chosen) sum += of(pairs[index]);
   return sum / static_cast<double>(chosen.size());
 }
 
@@ -69,12 +69,12 @@ struct Bandwidth {
   double spread = 0;
 };
 
-// The fastest of the probe shapes, by the median over the chosen rounds.
-Bandwidth ReadBandwidth(const std::vector<std::size_t>& chosen, std::span<const Round> rounds) {
+// The fastest of the probe shapes, by the median over the chosen pairs.
+Bandwidth ReadBandwidth(const std::vector<std::size_t>& chosen, std::span<const Pair> pairs) {
   Bandwidth best;
-  for (std::size_t shape = 0; shape < rounds.front().read_gb_s.size(); ++shape) {
+  for (std::size_t shape = 0; shape < pairs.front().read_gb_s.size(); ++shape) {
     std::vector<double> rates;
-    for (const std::size_t index : chosen) rates.push_back(rounds[index].read_gb_s[shape]);
+    for (const std::size_t index : chosen) rates.push_back(pairs[index].read_gb_s[shape]);
     const measure::Summary summary = measure::Summarise(rates);
     if (summary.median > best.gb_s) best = {summary.median, summary.RelativeSpread()};
   }
@@ -120,11 +120,11 @@ Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>&
   BOLTBEAM_ASSIGN(const std::vector<std::size_t> part_of_step, AssignSteps(input, parts));
   for (std::size_t step = 0; step < input.steps.size(); ++step) {
     Part& part = parts[part_of_step[step]];
-    const double work = MeanOver(chosen, input.rounds, [&](const Round& r) { return r.traced.work[step]; });
+    const double work = MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.work[step]; });
     part.now_ns += work;
-    part.imbalance_ns += MeanOver(chosen, input.rounds, [&](const Round& r) { return r.traced.slowest[step]; }) - work;
+    part.imbalance_ns += MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.slowest[step]; }) - work;
     part.release_ns +=
-        MeanOver(chosen, input.rounds, [&](const Round& r) { return r.traced.release[input.steps[step].phase]; });
+        MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.release[input.steps[step].phase]; });
   }
   for (const PartFloor& floor : input.floors) {
     const auto part =
@@ -158,9 +158,9 @@ Result<void> RefuseFasterThanFloor(const Part& part, double band) {
 
 Token TokenOf(const AccountInput& input, const std::vector<std::size_t>& chosen, const std::vector<Part>& parts) {
   Token token;
-  token.now_ns = MeanOver(chosen, input.rounds, [](const Round& r) { return r.token_ns; });
-  token.wait_ns = MeanOver(chosen, input.rounds, [](const Round& r) { return r.traced.wait; });
-  token.host_ns = MeanOver(chosen, input.rounds, [](const Round& r) { return r.traced.host; });
+  token.now_ns = MeanOver(chosen, input.pairs, [](const Pair& p) { return p.token_ns; });
+  token.wait_ns = MeanOver(chosen, input.pairs, [](const Pair& p) { return p.traced.wait; });
+  token.host_ns = MeanOver(chosen, input.pairs, [](const Pair& p) { return p.traced.host; });
   token.gaps_ns = token.wait_ns + token.host_ns;
   for (const Part& part : parts) {
     token.floor_ns += part.floor_ns;
@@ -169,7 +169,7 @@ Token TokenOf(const AccountInput& input, const std::vector<std::size_t>& chosen,
   token.traced_ns = token.floor_ns + token.lost_ns + token.gaps_ns;
   token.unaccounted_ns = token.now_ns - token.traced_ns;
   std::vector<double> tokens;
-  for (const Round& round : input.rounds) tokens.push_back(round.token_ns);
+  for (const Pair& pair : input.pairs) tokens.push_back(pair.token_ns);
   const measure::Interval interval = measure::BootstrapMedian(tokens, input.seed);
   token.now_low_ns = interval.low;
   token.now_high_ns = interval.high;
@@ -217,17 +217,17 @@ Result<TokenTimes> ReadTrace(const engine::Trace& trace, std::span<const engine:
 }
 
 Result<Account> BuildAccount(const AccountInput& input) {
-  if (input.rounds.size() < kLeastRounds) {
+  if (input.pairs.size() < kLeastPairs) {
     return Fail(Code::kMeasurementUnstable, fmt::format("depth {}", input.depth),
-                fmt::format("{} rounds", input.rounds.size()),
-                fmt::format("at least {}: more time (--seconds)", kLeastRounds));
+                fmt::format("{} pairs of windows", input.pairs.size()),
+                fmt::format("at least {}: more time (--seconds)", kLeastPairs));
   }
   Account account;
   account.depth = input.depth;
-  const std::vector<std::size_t> chosen = ChooseRounds(input.rounds);
-  account.rounds = input.rounds.size();
-  account.rounds_used = chosen.size();
-  const Bandwidth bandwidth = ReadBandwidth(chosen, input.rounds);
+  const std::vector<std::size_t> chosen = ChoosePairs(input.pairs);
+  account.pairs = input.pairs.size();
+  account.pairs_used = chosen.size();
+  const Bandwidth bandwidth = ReadBandwidth(chosen, input.pairs);
   account.read_bandwidth_gb_s = bandwidth.gb_s;
   account.band = std::max(kLeastBand, kBandSpreads * bandwidth.spread);
   account.parts = PartsOfFloors(input, bandwidth.gb_s);

@@ -5,7 +5,7 @@
 // A part's time, the waiting at barriers and the host's time between kernels come from time stamps, each the mean over
 // threads, so that per thread work + waiting + host = the traced token exactly. The token comes from windows without
 // stamps, interleaved with the traced ones; unaccounted is the difference and nothing is computed to make it small.
-// All lines are means over the same rounds, so they add up.
+// All lines are means over the same pairs of windows, so they add up.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +42,10 @@ struct TokenTimes {
 Result<TokenTimes> ReadTrace(const engine::Trace& trace, std::span<const engine::StepInfo> steps, std::uint32_t phases,
                              const measure::Clock& clock);
 
-/// One round: all of it measured within a fraction of a second.
-struct Round {
-  double token_ns = 0;            // of the windows without stamps
-  TokenTimes traced;              // mean over the round's traced tokens
+/// Two windows of the same tokens, one right after the other, and what the memory read just before.
+struct Pair {
+  double token_ns = 0;            // of the window without stamps
+  TokenTimes traced;              // mean over the stamped window's tokens
   std::vector<double> read_gb_s;  // of each probe shape in use
 };
 
@@ -68,7 +68,7 @@ struct Account {
   std::uint64_t depth = 0;
   double read_bandwidth_gb_s = 0;
   double band = 0;  // relative: what the session can't tell apart
-  std::uint64_t rounds = 0, rounds_used = 0;
+  std::uint64_t pairs = 0, pairs_used = 0;
   Token token;
   std::vector<Part> parts;  // by the time they take
 
@@ -84,13 +84,13 @@ struct AccountInput {
   std::uint64_t depth = 0;
   std::span<const PartFloor> floors;
   std::span<const engine::StepInfo> steps;
-  std::span<const Round> rounds;
+  std::span<const Pair> pairs;
   double cache_gb_s = 0;
   std::uint64_t seed = 1;
 };
 
 /// kMeasurementImpossible names the part that was faster than its floor by more than the band; kMeasurementUnstable:
-/// too few rounds; kAccountOpen: a table of the model that no kernel of the plan reads.
+/// too few windows; kAccountOpen: a table of the model that no kernel of the plan reads.
 Result<Account> BuildAccount(const AccountInput& input);
 
 }  // namespace boltbeam::audit

@@ -67,30 +67,30 @@ TEST(TraceTest, ATraceOfAnotherPlanIsRefused) {
   EXPECT_EQ(ReadTrace({}, plan.steps, 2, NanosecondTicks()).error().code, Code::kAccountOpen);
 }
 
-// Ten rounds of a machine that reads 10 GB/s, whose speed wanders from round to round.
-struct Rounds {
+// Ten pairs of windows of a machine that reads 10 GB/s, whose speed wanders from pair to pair.
+struct Pairs {
   std::vector<engine::StepInfo> steps{Step("norm", "F32", 0), Step("ffn_down", "Q4_K", 0), Step("lm_head", "Q6_K", 1)};
   std::vector<PartFloor> floors{
       {"norm", "F32", 1, 0, 1000}, {"ffn_down", "Q4_K", 1, 1'000'000, 0}, {"lm_head", "Q6_K", 1, 2'000'000, 0}};
-  std::vector<Round> rounds;
+  std::vector<Pair> pairs;
 
-  explicit Rounds(double down_us = 120, double head_us = 210, double unaccounted_us = 2) {
+  explicit Pairs(double down_us = 120, double head_us = 210, double unaccounted_us = 2) {
     for (int i = 0; i < 10; ++i) {
       const double wander = 1 + 0.001 * i;
-      Round round;
-      round.traced.work = {500 * wander, down_us * 1e3 * wander, head_us * 1e3 * wander};
-      round.traced.slowest = round.traced.work;
-      round.traced.release = {100, 100};
-      round.traced.wait = 3000 * wander;
-      round.traced.host = 400 * wander;
-      round.traced.total = 500 * wander + (down_us + head_us) * 1e3 * wander + 3400 * wander;
-      round.token_ns = round.traced.total + unaccounted_us * 1e3;
-      round.read_gb_s = {9.5, 10 + 0.001 * i};
-      rounds.push_back(round);
+      Pair pair;
+      pair.traced.work = {500 * wander, down_us * 1e3 * wander, head_us * 1e3 * wander};
+      pair.traced.slowest = pair.traced.work;
+      pair.traced.release = {100, 100};
+      pair.traced.wait = 3000 * wander;
+      pair.traced.host = 400 * wander;
+      pair.traced.total = 500 * wander + (down_us + head_us) * 1e3 * wander + 3400 * wander;
+      pair.token_ns = pair.traced.total + unaccounted_us * 1e3;
+      pair.read_gb_s = {9.5, 10 + 0.001 * i};
+      pairs.push_back(pair);
     }
   }
   [[nodiscard]] Result<Account> Build() const {
-    return BuildAccount({.depth = 0, .floors = floors, .steps = steps, .rounds = rounds, .cache_gb_s = 100, .seed = 1});
+    return BuildAccount({.depth = 0, .floors = floors, .steps = steps, .pairs = pairs, .cache_gb_s = 100, .seed = 1});
   }
 };
 
@@ -99,30 +99,30 @@ const Part& Find(const Account& account, const std::string& role) {
 }
 
 TEST(AccountTest, TheLinesAddUpToTheToken) {
-  const Result<Account> account = Rounds().Build();
+  const Result<Account> account = Pairs().Build();
   ASSERT_TRUE(account) << account.error().Message();
   const Token& token = account->token;
   EXPECT_NEAR(token.floor_ns + token.lost_ns + token.gaps_ns + token.unaccounted_ns, token.now_ns, 1e-6);
   EXPECT_NEAR(token.unaccounted_ns, 2000, 1e-6);
-  EXPECT_NEAR(account->read_bandwidth_gb_s, 10.0045, 1e-9);  // of the faster shape, median of the rounds used
+  EXPECT_NEAR(account->read_bandwidth_gb_s, 10.0045, 1e-9);  // of the faster shape, median of the pairs used
   EXPECT_NEAR(Find(*account, "lm_head").floor_ns, 2e6 / 10.0045, 1e-6);
   EXPECT_NEAR(Find(*account, "norm").floor_ns, 10, 1e-9);  // from the cache
   EXPECT_EQ(account->parts.front().role, "lm_head");
-  EXPECT_EQ(account->rounds, 10U);
-  EXPECT_EQ(account->rounds_used, 6U);
+  EXPECT_EQ(account->pairs, 10U);
+  EXPECT_EQ(account->pairs_used, 6U);
   EXPECT_TRUE(account->TiesOut());
 }
 
 TEST(AccountTest, AResidualAboveTheBudgetDoesNotTieOut) {
-  const Result<Account> account = Rounds(120, 210, 10).Build();
+  const Result<Account> account = Pairs(120, 210, 10).Build();
   ASSERT_TRUE(account);
   EXPECT_FALSE(account->TiesOut());
 }
 
 TEST(AccountTest, APartFasterThanItsFloorIsAnInstrumentFault) {
-  Rounds rounds;
-  for (Round& round : rounds.rounds) round.read_gb_s = {8, 8.5};  // a probe that reads too slowly
-  const Result<Account> account = rounds.Build();
+  Pairs session;
+  for (Pair& pair : session.pairs) pair.read_gb_s = {8, 8.5};  // a probe that reads too slowly
+  const Result<Account> account = session.Build();
   ASSERT_FALSE(account);
   EXPECT_EQ(account.error().code, Code::kMeasurementImpossible);
   EXPECT_EQ(CodeGroup(account.error().code), Group::kMeasurement);
@@ -130,26 +130,26 @@ TEST(AccountTest, APartFasterThanItsFloorIsAnInstrumentFault) {
 }
 
 TEST(AccountTest, ASlowedPartShowsOnItsOwnRowOnly) {
-  const Result<Account> plain = Rounds().Build(), slowed = Rounds(120 * 1.05, 210).Build();
+  const Result<Account> plain = Pairs().Build(), slowed = Pairs(120 * 1.05, 210).Build();
   ASSERT_TRUE(plain && slowed);
   EXPECT_NEAR(Find(*slowed, "ffn_down").now_ns / Find(*plain, "ffn_down").now_ns, 1.05, 1e-9);
   EXPECT_NEAR(Find(*slowed, "lm_head").now_ns, Find(*plain, "lm_head").now_ns, 1e-6);
 }
 
 TEST(AccountTest, ATableThatNoKernelReadsKeepsTheAccountOpen) {
-  Rounds rounds;
-  rounds.floors.push_back({"attn_qo", "Q4_K", 1, 500'000, 0});
-  EXPECT_EQ(rounds.Build().error().code, Code::kAccountOpen);
-  rounds.floors.back() = {"gate", "F32", 1, 0, 500};  // done inside another kernel: no row of its own
-  const Result<Account> account = rounds.Build();
+  Pairs session;
+  session.floors.push_back({"attn_qo", "Q4_K", 1, 500'000, 0});
+  EXPECT_EQ(session.Build().error().code, Code::kAccountOpen);
+  session.floors.back() = {"gate", "F32", 1, 0, 500};  // done inside another kernel: no row of its own
+  const Result<Account> account = session.Build();
   ASSERT_TRUE(account);
   EXPECT_EQ(account->parts.size(), 3U);
 }
 
-TEST(AccountTest, TooFewRoundsAreUnstable) {
-  Rounds rounds;
-  rounds.rounds.resize(4);
-  EXPECT_EQ(rounds.Build().error().code, Code::kMeasurementUnstable);
+TEST(AccountTest, TooFewPairsAreUnstable) {
+  Pairs session;
+  session.pairs.resize(4);
+  EXPECT_EQ(session.Build().error().code, Code::kMeasurementUnstable);
 }
 
 TEST(CauseTest, OneWordFromTheEvidence) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "audit/floors.h"
@@ -13,8 +14,9 @@ namespace boltbeam::audit {
 namespace {
 
 constexpr std::uint32_t kWarmUpTokens = 6;
-constexpr std::uint32_t kMostWindowTokens = 128;
-constexpr double kWindowNs = 60e6;  // a quarter of a second or less; four of them and the probe make a round
+constexpr std::uint32_t kMostWindowTokens = 32;
+constexpr double kWindowNs = 4e6;  // short, so that both kinds see the same machine; at least one token
+constexpr std::size_t kPairs = 4;  // of windows in a round
 constexpr std::size_t kLeastRounds = 8;
 
 struct DepthRun {
@@ -25,7 +27,8 @@ struct DepthRun {
   std::uint64_t depth = 0;
   std::vector<std::int32_t> tokens = {};   // of a window
   std::vector<engine::Trace> traces = {};  // one a token, kept so that reading them disturbs nothing
-  std::vector<Round> rounds = {};
+  std::vector<Pair> pairs = {};
+  std::size_t round_count = 0;
   std::size_t disturbed = 0;
 };
 
@@ -42,14 +45,22 @@ void AddScaled(std::vector<double>& sums, const std::vector<double>& values, dou
   for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i] * scale;
 }
 
-Result<void> TracedWindow(DepthRun& run, double weight, TokenTimes& mean) {
+// The stamps are kept and read when the round is over, so that reading them disturbs no window.
+Result<void> TracedWindow(DepthRun& run, std::size_t window) {
   BOLTBEAM_TRY(run.session.Truncate(run.depth));
   for (std::size_t i = 0; i < run.tokens.size(); ++i) {
-    BOLTBEAM_TRY(run.session.Decode(run.tokens[i], &run.traces[i]));
+    BOLTBEAM_TRY(run.session.Decode(run.tokens[i], &run.traces[window * run.tokens.size() + i]));
   }
-  const double scale = weight / static_cast<double>(run.tokens.size());
-  for (const engine::Trace& trace : run.traces) {
-    BOLTBEAM_ASSIGN(const TokenTimes times, ReadTrace(trace, run.engine.steps(), run.engine.phases(), run.clock));
+  return {};
+}
+
+// The mean of one stamped window's tokens.
+Result<TokenTimes> ReadTraces(const DepthRun& run, std::size_t window) {
+  TokenTimes mean;
+  const double scale = 1.0 / static_cast<double>(run.tokens.size());
+  for (std::size_t i = 0; i < run.tokens.size(); ++i) {
+    BOLTBEAM_ASSIGN(const TokenTimes times, ReadTrace(run.traces[window * run.tokens.size() + i], run.engine.steps(),
+                                                      run.engine.phases(), run.clock));
     AddScaled(mean.work, times.work, scale);
     AddScaled(mean.slowest, times.slowest, scale);
     AddScaled(mean.release, times.release, scale);
@@ -57,31 +68,32 @@ Result<void> TracedWindow(DepthRun& run, double weight, TokenTimes& mean) {
     mean.host += times.host * scale;
     mean.total += times.total * scale;
   }
-  return {};
+  return mean;
 }
 
-// A B probe B A, and B A probe A B in the next round: neither kind always follows the other or the probe.
+// The probe, one window that is thrown away because it wakes the threads, then four pairs of windows without and with
+// stamps, A B, B A, B A, A B, the next round with the two exchanged: a drift, linear or not, treats both kinds alike.
 Result<void> RunRound(DepthRun& run) {
-  constexpr double kHalf = 0.5;
-  Round round;
-  const bool traced_inside = run.rounds.size() % 2 == 0;
+  constexpr std::array kStampedFirst = {false, true, true, false};
+  static_assert(kStampedFirst.size() == kPairs);
+  const bool exchange = run.round_count++ % 2 == 1;
   const measure::Counters before = measure::ReadCounters();
   const std::uint64_t begin = base::Ticks();
-  for (int half = 0; half < 2; ++half) {
-    for (int window = 0; window < 2; ++window) {
-      const bool outer = (half == 0) == (window == 0);
-      if (outer == traced_inside) {
-        BOLTBEAM_ASSIGN(const double token_ns, PlainWindow(run));
-        round.token_ns += token_ns * kHalf;
-      } else {
-        BOLTBEAM_TRY(TracedWindow(run, kHalf, round.traced));
-      }
-    }
-    if (half == 0) round.read_gb_s = run.bandwidth.Read();
+  const std::vector<double> read_gb_s = run.bandwidth.Read();
+  BOLTBEAM_TRY(PlainWindow(run));
+  std::array<double, kPairs> plain_ns{};
+  for (std::size_t pair = 0; pair < kPairs; ++pair) {
+    const bool stamped_first = kStampedFirst[pair] != exchange;
+    if (stamped_first) BOLTBEAM_TRY(TracedWindow(run, pair));
+    BOLTBEAM_ASSIGN(plain_ns[pair], PlainWindow(run));
+    if (!stamped_first) BOLTBEAM_TRY(TracedWindow(run, pair));
   }
   const double wall_ns = run.clock.ToNs(base::Ticks() - begin);
   if (!measure::SpoilingCauses(before, measure::ReadCounters(), wall_ns).empty()) ++run.disturbed;
-  run.rounds.push_back(std::move(round));
+  for (std::size_t pair = 0; pair < kPairs; ++pair) {
+    BOLTBEAM_ASSIGN(TokenTimes traced, ReadTraces(run, pair));
+    run.pairs.push_back({plain_ns[pair], std::move(traced), read_gb_s});
+  }
   return {};
 }
 
@@ -94,14 +106,13 @@ Result<void> PrepareWindow(DepthRun& run, std::uint64_t seed) {
   BOLTBEAM_ASSIGN(const double token_ns, PlainWindow(run));
   const double count = std::clamp(std::round(kWindowNs / token_ns), 1.0, static_cast<double>(kMostWindowTokens));
   run.tokens.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count));
-  run.traces.resize(run.tokens.size());
-  TokenTimes discarded;
-  return TracedWindow(run, 1, discarded);
+  run.traces.resize(kPairs * run.tokens.size());
+  return TracedWindow(run, 0);  // makes room for the stamps
 }
 
 // An impossible figure on a machine that others were using is theirs, not the instrument's.
 Error Explain(const DepthRun& run, const Result<Account>& account) {
-  const double share = static_cast<double>(run.disturbed) / static_cast<double>(run.rounds.size());
+  const double share = static_cast<double>(run.disturbed) / static_cast<double>(run.round_count);
   Error error = account.error();
   if (share <= kDisturbedShare) return error;
   error.code = Code::kMeasurementUnstable;
@@ -114,7 +125,7 @@ Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds
   BOLTBEAM_TRY(measure::FillContext(run.engine, run.session, run.depth, options.seed));
   BOLTBEAM_TRY(PrepareWindow(run, options.seed));
   const std::uint64_t begin = base::MonotonicNs();
-  for (double seconds = 0; seconds < options.seconds || run.rounds.size() < kLeastRounds;
+  for (double seconds = 0; seconds < options.seconds || run.round_count < kLeastRounds;
        seconds = static_cast<double>(base::MonotonicNs() - begin) / 1e9) {
     if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "audit", "stopped by the user");
     if (hooks.progress) hooks.progress(seconds_before + seconds, seconds_total);
@@ -128,7 +139,7 @@ Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds
   Result<Account> account = BuildAccount({.depth = run.depth,
                                           .floors = floors,
                                           .steps = run.engine.steps(),
-                                          .rounds = run.rounds,
+                                          .pairs = run.pairs,
                                           .cache_gb_s = run.bandwidth.CacheGbS(),
                                           .seed = options.seed});
   if (!account && account.error().code == Code::kMeasurementImpossible) return std::unexpected(Explain(run, account));
@@ -165,7 +176,7 @@ Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, Bandwid
     audit.accounts.push_back(std::move(account));
     audit.window_tokens = static_cast<std::uint32_t>(run.tokens.size());
     disturbed += run.disturbed;
-    rounds += run.rounds.size();
+    rounds += run.round_count;
   }
   audit.disturbances = measure::SpoilingCauses(counters, measure::ReadCounters(), clock.ToNs(base::Ticks() - begin));
   audit.disturbed_share = static_cast<double>(disturbed) / static_cast<double>(rounds);

@@ -1,4 +1,4 @@
-// Runs an audit: rounds in which whole-token windows without time stamps, traced tokens and the read bandwidth take
+// Runs an audit: rounds in which the read bandwidth, whole-token windows without time stamps and traced tokens take
 // turns, at one depth after the other.
 #pragma once
 

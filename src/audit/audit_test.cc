@@ -95,7 +95,7 @@ TEST_F(AuditRun, EveryDepthHasAnAccountThatAddsUp) {
   for (const Account& account : audit->accounts) {
     const Token& token = account.token;
     EXPECT_NEAR(token.floor_ns + token.lost_ns + token.gaps_ns + token.unaccounted_ns, token.now_ns, 1e-3);
-    EXPECT_GE(account.rounds, 8U);
+    EXPECT_GE(account.pairs, 8U);
     double work = 0;
     for (const Part& part : account.parts) work += part.now_ns;
     double expected = 0;

@@ -66,20 +66,37 @@ void MachineSession::FillRopeTable(std::uint64_t positions) {
 
 namespace {
 
-/// Makes room for the stamps of a plan on every thread.
+/// Makes room for the stamps of a plan on every thread; a trace that has it keeps its memory untouched.
 void Resize(Trace& trace, const Plan& plan, std::uint32_t threads) {
-  for (auto* stamps : {&trace.step_begin, &trace.step_end})
-    stamps->assign(threads, std::vector<std::uint64_t>(plan.steps.size()));
-  for (auto* stamps : {&trace.barrier_begin, &trace.barrier_end}) {
-    stamps->assign(threads, std::vector<std::uint64_t>(plan.phase_end.size()));
-  }
+  const auto fit = [&](std::vector<std::vector<std::uint64_t>>& stamps, std::size_t count) {
+    stamps.resize(threads);
+    for (std::vector<std::uint64_t>& row : stamps) row.resize(count);
+  };
+  for (auto* stamps : {&trace.step_begin, &trace.step_end}) fit(*stamps, plan.steps.size());
+  for (auto* stamps : {&trace.barrier_begin, &trace.barrier_end}) fit(*stamps, plan.phase_end.size());
 }
+
+/// Where one thread's stamps go: plain pointers, because the weights that stream through the caches between two stamps
+/// evict everything that would have to be looked up.
+struct Stamps {
+  std::uint64_t *step_begin = nullptr, *step_end = nullptr, *barrier_begin = nullptr, *barrier_end = nullptr;
+
+  Stamps(Trace* trace, std::uint32_t thread) {
+    if (trace == nullptr) return;
+    step_begin = trace->step_begin[thread].data();
+    step_end = trace->step_end[thread].data();
+    barrier_begin = trace->barrier_begin[thread].data();
+    barrier_end = trace->barrier_end[thread].data();
+  }
+};
 
 }  // namespace
 
 void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::uint32_t last_phase, Trace* trace) {
   const std::uint32_t threads = m_.pool->size();
   m_.pool->Run([&](std::uint32_t thread) {
+    const bool traced = trace != nullptr;
+    const Stamps stamps(trace, thread);
     std::uint32_t step_index = first_phase == 0 ? 0 : plan.phase_end[first_phase - 1];
     for (std::uint32_t phase = first_phase; phase < last_phase; ++phase) {
       for (; step_index < plan.phase_end[phase]; ++step_index) {
@@ -87,13 +104,13 @@ void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::
         const std::int64_t items = step.work.Count(columns_, chunks_);
         const runtime::Range range =
             step.work.local ? runtime::Range{0, items} : runtime::Share(items, thread, threads);
-        if (trace != nullptr) trace->step_begin[thread][step_index] = base::Ticks();
+        if (traced) stamps.step_begin[step_index] = base::Ticks();
         if (range.begin < range.end) step.function(step.buffers[thread].data(), range.begin, range.end);
-        if (trace != nullptr) trace->step_end[thread][step_index] = base::Ticks();
+        if (traced) stamps.step_end[step_index] = base::Ticks();
       }
-      if (trace != nullptr) trace->barrier_begin[thread][phase] = base::Ticks();
+      if (traced) stamps.barrier_begin[phase] = base::Ticks();
       m_.pool->Sync();
-      if (trace != nullptr) trace->barrier_end[thread][phase] = base::Ticks();
+      if (traced) stamps.barrier_end[phase] = base::Ticks();
     }
   });
 }

@@ -64,9 +64,9 @@ std::string Heading(const AuditSubject& subject, const audit::Account& account) 
 
 std::string Method(const audit::Audit& audit, const audit::Account& account) {
   return fmt::format(
-      "{} of {} rounds (the middle half by time) of windows of {} tokens, plain and stamped, A B probe B A. {}. "
+      "{} of {} pairs of windows (the middle half by time), {} tokens each, one window plain and one stamped. {}. "
       "The session can't tell apart less than {}.",
-      account.rounds_used, account.rounds, audit.window_tokens, audit.bandwidth_method, Percent(account.band));
+      account.pairs_used, account.pairs, audit.window_tokens, audit.bandwidth_method, Percent(account.band));
 }
 
 Json PartJson(const audit::Part& part) {
@@ -99,8 +99,8 @@ Json AccountJson(const audit::Account& account) {
   return {{"depth", account.depth},
           {"read_bandwidth_gb_s", account.read_bandwidth_gb_s},
           {"band", account.band},
-          {"rounds", account.rounds},
-          {"rounds_used", account.rounds_used},
+          {"pairs", account.pairs},
+          {"pairs_used", account.pairs_used},
           {"tok_s", account.TokensPerSecond()},
           {"limit_tok_s", account.LimitTokensPerSecond()},
           {"share_of_limit", account.token.floor_ns / account.token.now_ns},
@@ -158,28 +158,29 @@ std::string AuditMarkdown(const AuditSubject& subject, const audit::Audit& audit
 std::string AuditJson(const AuditSubject& subject, const audit::Audit& audit) {
   Json depths = Json::array();
   for (const audit::Account& account : audit.accounts) depths.push_back(AccountJson(account));
-  const Json document = {{"schema", "boltbeam.audit.v1"},
-                         {"model", {{"filename", subject.model_filename}, {"type", subject.model_type}}},
-                         {"machine", subject.machine},
-                         {"threads", subject.threads},
-                         {"kv_format", subject.kv_format},
-                         {"plan_id", subject.plan_id},
-                         {"weights_bytes", subject.memory.weights_bytes},
-                         {"kv_bytes", subject.memory.kv_bytes},
-                         {"huge_page_bytes", subject.memory.huge_page_bytes},
-                         {"protocol",
-                          {{"rounds", "A B probe B A, the next B A probe A B"},
-                           {"estimate", "mean over the middle half of the rounds by total time"},
-                           {"window_tokens", audit.window_tokens},
-                           {"bandwidth", audit.bandwidth_method},
-                           {"cache_bandwidth_gb_s", audit.cache_gb_s},
-                           {"clock", audit.clock},
-                           {"stamp_ns", audit.stamp_ns},
-                           {"stamps_per_thread", audit.stamps},
-                           {"residual_budget", audit::kResidualBudget},
-                           {"seed", audit.seed}}},
-                         {"environment", EnvironmentJson(audit)},
-                         {"depths", std::move(depths)}};
+  const Json document = {
+      {"schema", "boltbeam.audit.v1"},
+      {"model", {{"filename", subject.model_filename}, {"type", subject.model_type}}},
+      {"machine", subject.machine},
+      {"threads", subject.threads},
+      {"kv_format", subject.kv_format},
+      {"plan_id", subject.plan_id},
+      {"weights_bytes", subject.memory.weights_bytes},
+      {"kv_bytes", subject.memory.kv_bytes},
+      {"huge_page_bytes", subject.memory.huge_page_bytes},
+      {"protocol",
+       {{"rounds", "probe, then pairs of windows A B, B A, B A, A B; the next round with A and B exchanged"},
+        {"estimate", "mean over the middle half of the pairs by total time"},
+        {"window_tokens", audit.window_tokens},
+        {"bandwidth", audit.bandwidth_method},
+        {"cache_bandwidth_gb_s", audit.cache_gb_s},
+        {"clock", audit.clock},
+        {"stamp_ns", audit.stamp_ns},
+        {"stamps_per_thread", audit.stamps},
+        {"residual_budget", audit::kResidualBudget},
+        {"seed", audit.seed}}},
+      {"environment", EnvironmentJson(audit)},
+      {"depths", std::move(depths)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
