@@ -195,6 +195,7 @@ class MachineEngine final : public Engine {
       for (Step& step : plan->steps) {
         BOLTBEAM_ASSIGN(step.function, kernels_->Get(*step.program));
       }
+      plan->Flatten(options_.threads);
     }
     std::string description = fmt::format("threads {}\n", options_.threads);
     for (const Step& step : machine_.decode.steps) {

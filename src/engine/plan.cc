@@ -317,6 +317,22 @@ Result<Plan> BuildPlan(PlanContext& context, bool decode) {
   return plan;
 }
 
+void Plan::Flatten(std::uint32_t threads) {
+  calls.assign(threads, {});
+  pointers.assign(threads, {});
+  for (std::uint32_t thread = 0; thread < threads; ++thread) {
+    for (const Step& step : steps) {
+      const std::vector<void*>& own = step.buffers[thread];
+      pointers[thread].insert(pointers[thread].end(), own.begin(), own.end());
+    }
+    void* const* next = pointers[thread].data();
+    for (const Step& step : steps) {
+      calls[thread].push_back({step.function, next, step.work});
+      next += step.buffers[thread].size();
+    }
+  }
+}
+
 Result<void> CheckProvenance(const Plan& plan) {
   for (const Step& step : plan.steps) {
     const kernel::Provenance provenance = step.program->provenance;

@@ -38,11 +38,24 @@ struct Step {
   std::vector<std::vector<void*>> buffers;  // [thread]
 };
 
+/// What a thread needs to run a step, and nothing else. Steps lie one after another in memory: between two kernels that
+/// stream weights through the caches, every pointer that is followed is a miss.
+struct Call {
+  runtime::KernelFunction function = nullptr;
+  void* const* buffers = nullptr;
+  Work work;
+};
+
 struct Plan {
   std::vector<Step> steps;
   std::vector<std::uint32_t> phase_end;  // one past the last step of each phase
   std::uint32_t body_steps = 0;          // the steps before the final norm
   std::uint32_t body_phases = 0;
+  std::vector<std::vector<Call>> calls;      // [thread][step]
+  std::vector<std::vector<void*>> pointers;  // [thread]: the buffers of all its calls
+
+  /// Fills in calls from steps whose functions are known.
+  void Flatten(std::uint32_t threads);
 };
 
 /// Buffers that all plans of an engine share.

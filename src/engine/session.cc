@@ -97,15 +97,16 @@ void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::
   m_.pool->Run([&](std::uint32_t thread) {
     const bool traced = trace != nullptr;
     const Stamps stamps(trace, thread);
+    const std::vector<Call>& calls = plan.calls[thread];
     std::uint32_t step_index = first_phase == 0 ? 0 : plan.phase_end[first_phase - 1];
     for (std::uint32_t phase = first_phase; phase < last_phase; ++phase) {
       for (; step_index < plan.phase_end[phase]; ++step_index) {
-        const Step& step = plan.steps[step_index];
-        const std::int64_t items = step.work.Count(columns_, chunks_);
+        const Call& call = calls[step_index];
+        const std::int64_t items = call.work.Count(columns_, chunks_);
         const runtime::Range range =
-            step.work.local ? runtime::Range{0, items} : runtime::Share(items, thread, threads);
+            call.work.local ? runtime::Range{0, items} : runtime::Share(items, thread, threads);
         if (traced) stamps.step_begin[step_index] = base::Ticks();
-        if (range.begin < range.end) step.function(step.buffers[thread].data(), range.begin, range.end);
+        if (range.begin < range.end) call.function(call.buffers, range.begin, range.end);
         if (traced) stamps.step_end[step_index] = base::Ticks();
       }
       if (traced) stamps.barrier_begin[phase] = base::Ticks();
