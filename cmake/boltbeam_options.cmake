@@ -7,10 +7,6 @@ target_compile_options(
                              $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow>
                              # libstdc++ 12's stable_sort calls a function that C++17 deprecated.
                              $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
-if(BOLTBEAM_WERROR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 sees overlapping copies inside std::string where there are none (its bug 105651).
-  target_compile_options(boltbeam_options INTERFACE -Wno-error=restrict)
-endif()
 if(BOLTBEAM_SANITIZE)
   target_compile_options(
     boltbeam_options INTERFACE -fsanitize=${BOLTBEAM_SANITIZE} -fno-sanitize-recover=all
