@@ -15,6 +15,7 @@
 #include "kernel/families/elementwise.h"
 #include "kernel/families/gemv.h"
 #include "kernel/families/rearrange.h"
+#include "kernel/families/state.h"
 #include "kernel/geometry.h"
 #include "model/token_graph.h"
 #include "runtime/code.h"
@@ -25,6 +26,8 @@ namespace {
 
 using kernel::ActivationLayout;
 using runtime::KernelFunction;
+
+constexpr std::size_t kMostLanes = 64;  // room for a last group that is not full
 
 /// What quantised activations stand for, from their codes and block scales alone.
 std::vector<double> DecodeActivations(const ActivationLayout& layout, std::span<const std::byte> bytes) {
@@ -92,8 +95,8 @@ class Checker {
     std::vector<KernelCheck> checks;
     for (const model::Operation& operation : operations) {
       const bool is_row = operation.kind == model::OpKind::kEmbed;
-      BOLTBEAM_ASSIGN(KernelCheck check, is_row ? CheckRows(operation) : CheckProduct(operation));
-      checks.push_back(std::move(check));
+      BOLTBEAM_ASSIGN(const std::vector<KernelCheck> found, is_row ? CheckRows(operation) : CheckProducts(operation));
+      checks.insert(checks.end(), found.begin(), found.end());
     }
     return checks;
   }
@@ -120,18 +123,19 @@ class Checker {
 
   /// Calls body(thread, first, count) for runs of `step` rows, on all threads; every run's rows are read from the file
   /// first, with room for a whole run.
-  using Body =
-      std::function<Result<void>(std::uint64_t first, std::uint64_t count, std::span<std::byte> rows, Worst& worst)>;
-  Result<Worst> OverRows(const model::Tensor& tensor, std::uint64_t step, const Body& body) {
+  using Body = std::function<Result<void>(std::uint64_t first, std::uint64_t count, std::span<std::byte> rows,
+                                          std::span<Worst> worst)>;
+  Result<std::vector<Worst>> OverRows(const model::Tensor& tensor, std::uint64_t step, std::size_t results,
+                                      const Body& body) {
     const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
     const auto runs = static_cast<std::int64_t>(CeilDiv<std::uint64_t>(tensor.rows(), step));
     std::mutex mutex;
-    Worst worst;
+    std::vector<Worst> worst(results);
     Result<void> result;
     std::atomic<std::uint64_t> done{0};
     pool_->Run([&](std::uint32_t thread) {
       std::vector<std::byte> rows(step * row_bytes);
-      Worst own;
+      std::vector<Worst> own(results);
       Result<void> own_result;
       const runtime::Range range = runtime::Share(runs, thread, pool_->size());
       for (std::int64_t run = range.begin; run < range.end && own_result; ++run) {
@@ -147,18 +151,12 @@ class Checker {
           own_result = Fail(Code::kInterrupted, "kernel check", "stopped");
       }
       const std::scoped_lock lock(mutex);
-      worst.Merge(own);
+      for (std::size_t i = 0; i < results; ++i) worst[i].Merge(own[i]);
       if (!own_result) result = own_result;
     });
     done_ += done;
     if (!result) return std::unexpected(result.error());
     return worst;
-  }
-
-  static Result<void> DequantizeRow(const model::Tensor& tensor, std::span<const std::byte> rows, std::uint64_t row,
-                                    std::span<double> out) {
-    const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
-    return formats::Dequantize(*tensor.format, rows.subspan(row * row_bytes, row_bytes), out);
   }
 
   static KernelCheck Finished(KernelCheck check, const Worst& worst) {
@@ -168,73 +166,111 @@ class Checker {
     return check;
   }
 
-  Result<KernelCheck> CheckProduct(const model::Operation& operation) {
-    const model::Tensor& tensor = *operation.weights;
-    KernelCheck check = Describe(operation);
-    const kernel::GemvGeometry geometry = kernel::DefaultGeometry(*tensor.format, facts_, false);
-    BOLTBEAM_ASSIGN(const kernel::WeightLayout layout, kernel::LayoutFor(*tensor.format, geometry.lanes));
+  /// One way in which the plans multiply a table: by one column while decoding, by several while reading a prompt.
+  struct Product {
+    KernelCheck check;
+    KernelFunction function = nullptr;
+    std::uint32_t columns = 1;
+    std::vector<std::byte> input;  // quantised, column after column
+    std::vector<double> x;         // what it stands for
+  };
+
+  Result<Product> MakeProduct(const model::Operation& operation, const kernel::WeightLayout& layout, bool is_prompt) {
+    Product product;
+    product.check = Describe(operation);
+    const kernel::GemvGeometry geometry = kernel::DefaultGeometry(*layout.format, facts_, is_prompt);
+    product.columns = geometry.columns;
     kernel::GemvShape shape;
     shape.rows = operation.rows;
     shape.cols = operation.cols;
     if (operation.adds_residual) shape.epilogue = kernel::Epilogue::kResidual;
     if (operation.bias != nullptr) shape.epilogue = kernel::Epilogue::kBias;
     BOLTBEAM_ASSIGN(const kernel::Program program, kernel::BuildGemv(layout, geometry, shape));
-    BOLTBEAM_ASSIGN(const KernelFunction product, OfPlan(program, check));
-    BOLTBEAM_ASSIGN(const kernel::Program rearrange, kernel::BuildRearrange(layout, shape.cols));
-    BOLTBEAM_ASSIGN(const KernelFunction move, cache_.Get(rearrange));
+    BOLTBEAM_ASSIGN(product.function, OfPlan(program, product.check));
     const ActivationLayout activations = kernel::ActivationsFor(layout, geometry.dot);
-    BOLTBEAM_ASSIGN(std::vector<std::byte> input, Activations(activations, shape.cols));
-    const std::vector<double> x = DecodeActivations(activations, input);
-
-    // A row group at a time, as the first of a table of its own: weights, output and bias start at the group.
-    const Body body = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> rows,
-                          Worst& worst) -> Result<void> {
-      std::vector<std::byte> group(layout.GroupBytes(shape.cols));
-      std::vector<float> output(layout.lanes), bias(layout.lanes);
-      void* const moved[] = {rows.data(), group.data()};
-      move(moved, 0, 1);
-      void* const buffers[] = {group.data(), input.data(), output.data(), bias.data()};
-      product(buffers, 0, 1);
-      std::vector<double> weights(shape.cols);
-      for (std::uint64_t row = 0; row < count; ++row) {
-        BOLTBEAM_TRY(DequantizeRow(tensor, rows, row, weights));
-        double sum = 0, terms = 0;
-        for (std::size_t k = 0; k < weights.size(); ++k) {
-          sum += weights[k] * x[k];
-          terms += std::abs(weights[k] * x[k]);
-        }
-        worst.Add(output[row], sum, terms, first + row);
-      }
-      return {};
-    };
-    BOLTBEAM_ASSIGN(const Worst worst, OverRows(tensor, layout.lanes, body));
-    return Finished(std::move(check), worst);
+    BOLTBEAM_ASSIGN(product.input, Activations(activations, shape.cols, geometry.columns));
+    product.x = DecodeActivations(activations, product.input);
+    return product;
   }
 
-  Result<KernelCheck> CheckRows(const model::Operation& operation) {
+  /// Runs the product on one row group, as the first of a table of its own, and compares `count` rows with `weights`.
+  static void CompareGroup(Product& product, const model::Operation& operation, std::span<std::byte> group,
+                           std::span<const double> weights, std::uint64_t first, std::uint64_t count, Worst& worst) {
+    const std::uint64_t stride = kernel::OutputStride(operation.rows) / sizeof(float);
+    std::vector<float> output(product.columns * stride + kMostLanes), bias(kMostLanes);
+    std::vector<std::int32_t> state(kernel::kStateBytes / sizeof(std::int32_t));
+    state[kernel::kStateColumns / 4] = static_cast<std::int32_t>(product.columns);
+    state[kernel::kStateTiles / 4] = 1;
+    std::vector<void*> buffers{group.data(), product.input.data(), output.data()};
+    if (operation.bias != nullptr) buffers.push_back(bias.data());
+    buffers.push_back(state.data());
+    product.function(buffers.data(), 0, 1);
+    for (std::uint64_t c = 0; c < product.columns; ++c) {
+      for (std::uint64_t row = 0; row < count; ++row) {
+        double sum = 0, terms = 0;
+        for (std::size_t k = 0; k < operation.cols; ++k) {
+          const double term = weights[row * operation.cols + k] * product.x[c * operation.cols + k];
+          sum += term;
+          terms += std::abs(term);
+        }
+        worst.Add(output[c * stride + row], sum, terms, first + row);
+      }
+    }
+  }
+
+  Result<std::vector<KernelCheck>> CheckProducts(const model::Operation& operation) {
+    const model::Tensor& tensor = *operation.weights;
+    const std::uint32_t lanes = kernel::DefaultGeometry(*tensor.format, facts_, false).lanes;
+    BOLTBEAM_ASSIGN(const kernel::WeightLayout layout, kernel::LayoutFor(*tensor.format, lanes));
+    std::vector<Product> products(2);
+    BOLTBEAM_ASSIGN(products[0], MakeProduct(operation, layout, false));
+    BOLTBEAM_ASSIGN(products[1], MakeProduct(operation, layout, true));
+    BOLTBEAM_ASSIGN(const kernel::Program rearrange, kernel::BuildRearrange(layout, operation.cols));
+    BOLTBEAM_ASSIGN(const KernelFunction move, cache_.Get(rearrange));
+    const Body body = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> rows,
+                          std::span<Worst> worst) -> Result<void> {
+      std::vector<std::byte> group(layout.GroupBytes(operation.cols));
+      void* const moved[] = {rows.data(), group.data()};
+      move(moved, 0, 1);
+      std::vector<double> weights(count * operation.cols);
+      const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
+      BOLTBEAM_TRY(formats::Dequantize(*tensor.format, rows.first(count * row_bytes), weights));
+      for (std::size_t i = 0; i < products.size(); ++i)
+        CompareGroup(products[i], operation, group, weights, first, count, worst[i]);
+      return {};
+    };
+    BOLTBEAM_ASSIGN(const std::vector<Worst> worst, OverRows(tensor, layout.lanes, products.size(), body));
+    std::vector<KernelCheck> checks;
+    for (std::size_t i = 0; i < products.size(); ++i) checks.push_back(Finished(products[i].check, worst[i]));
+    return checks;
+  }
+
+  Result<std::vector<KernelCheck>> CheckRows(const model::Operation& operation) {
     const model::Tensor& tensor = *operation.weights;
     KernelCheck check = Describe(operation);
     const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
     const kernel::VectorShape shape{tensor.cols(), row_bytes, kernel::OutputStride(tensor.cols()), facts_.lanes};
     BOLTBEAM_ASSIGN(const kernel::Program program, kernel::BuildDequantizeRow(*tensor.format, shape));
     BOLTBEAM_ASSIGN(const KernelFunction read, OfPlan(program, check));
-    const Body body = [&](std::uint64_t first, std::uint64_t, std::span<std::byte> rows, Worst& worst) -> Result<void> {
+    const Body body = [&](std::uint64_t first, std::uint64_t, std::span<std::byte> rows,
+                          std::span<Worst> worst) -> Result<void> {
       std::vector<float> output(kernel::OutputStride(tensor.cols()) / sizeof(float));
       void* const buffers[] = {rows.data(), output.data()};
       read(buffers, 0, 1);
       std::vector<double> weights(tensor.cols());
-      BOLTBEAM_TRY(DequantizeRow(tensor, rows, 0, weights));
+      BOLTBEAM_TRY(formats::Dequantize(*tensor.format, rows, weights));
       const double largest = std::abs(*std::ranges::max_element(weights, {}, [](double w) { return std::abs(w); }));
-      for (std::size_t k = 0; k < weights.size(); ++k) worst.Add(output[k], weights[k], largest, first);
+      for (std::size_t k = 0; k < weights.size(); ++k) worst[0].Add(output[k], weights[k], largest, first);
       return {};
     };
-    BOLTBEAM_ASSIGN(const Worst worst, OverRows(tensor, 1, body));
-    return Finished(std::move(check), worst);
+    BOLTBEAM_ASSIGN(const std::vector<Worst> worst, OverRows(tensor, 1, 1, body));
+    return std::vector{Finished(std::move(check), worst[0])};
   }
 
-  Result<std::vector<std::byte>> Activations(const ActivationLayout& layout, std::uint64_t cols) {
-    std::vector<float> values = RandomActivations(cols);
-    std::vector<std::byte> bytes(layout.ColumnBytes(cols));
+  Result<std::vector<std::byte>> Activations(const ActivationLayout& layout, std::uint64_t cols,
+                                             std::uint32_t columns) {
+    std::vector<float> values = RandomActivations(cols * columns);
+    std::vector<std::byte> bytes(layout.ColumnBytes(cols) * columns);
     if (layout.is_float) {
       std::memcpy(bytes.data(), values.data(), bytes.size());
       return bytes;
@@ -242,7 +278,7 @@ class Checker {
     BOLTBEAM_ASSIGN(const KernelFunction quantize,
                     cache_.Get(kernel::BuildQuantize({cols, cols * sizeof(float), 0, facts_.lanes}, layout)));
     void* const buffers[] = {values.data(), bytes.data()};
-    quantize(buffers, 0, 1);
+    quantize(buffers, 0, columns);
     return bytes;
   }
 

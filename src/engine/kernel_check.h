@@ -28,8 +28,9 @@ struct CheckOptions {
   std::function<bool()> cancelled;
 };
 
-/// Multiplies every weight table of the decode plan with one column of random activations, by the plan's kernel and by
-/// the reference dequantizer; and reads every row of the embedding both ways. kUsage when no table belongs to the part.
+/// Multiplies every weight table with random activations, by the kernels of the decode plan (one column) and of the
+/// prompt plan (several) and by the reference dequantizer; and reads every row of the embedding both ways. kUsage when
+/// no table belongs to the part.
 Result<std::vector<KernelCheck>> CheckKernels(const Engine& engine, const chip::Chip& machine,
                                               const CheckOptions& options);
 
