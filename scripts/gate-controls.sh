@@ -134,7 +134,7 @@ mkdir -p "$folder/q4_1"
 "$boltbeam" synth tiny-llama:Q4_1 --tokenizer --out "$folder/q4_1/model.gguf" >/dev/null 2>&1
 echo "random Q4_1 file, llama:"
 GATE_FOLDER=$folder/q4_1 GATE_MAX_KL=1e-3 "$gate" "$folder/q4_1/model.gguf" || status=1
-read -r theirs _ <"$folder/q4_1/llama.kl"
+read -r theirs _ _ <"$folder/q4_1/llama.kl"
 
 f32=(-ctk f32 -ctv f32)
 damage rope-kind "$folder/qwen2/f32.gguf" "$folder/damaged.gguf"
