@@ -55,6 +55,8 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   const base::Paths paths = base::ResolvePaths(globals.home);
   const std::string cache_folder = (paths.cache / "kernels").string();
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  options.cache_bytes =
+      static_cast<std::uint64_t>(machine.Get("l3_bytes").value_or(machine.Get("l2_bytes").value_or(0)));
   BOLTBEAM_ASSIGN(const auto engine, LoadEngine(arguments, model, machine, options, cache_folder));
   BOLTBEAM_ASSIGN(const auto session, engine->NewSession());
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "audit/causes.h"
+#include "audit/floors.h"
 #include "measure/statistics.h"
 
 namespace boltbeam::audit {
@@ -147,9 +148,16 @@ Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>&
   return {};
 }
 
-Result<void> RefuseFasterThanFloor(const Part& part, double band) {
+/// A cache of C bytes keeps at most C of the W bytes that every token streams, spread over its parts: a small model's
+/// part may be that much faster than the memory.
+double CachedShare(const AccountInput& input) {
+  const double streamed = static_cast<double>(MemoryBytes(input.floors));
+  return streamed > 0 ? std::min(1.0, static_cast<double>(input.cache_bytes) / streamed) : 0;
+}
+
+Result<void> RefuseFasterThanFloor(const Part& part, double band, double cached_share) {
   const double slowest = part.now_ns + part.imbalance_ns;
-  if (slowest >= part.floor_ns * (1 - band)) return {};
+  if (slowest >= part.floor_ns * (1 - band) * (1 - cached_share)) return {};
   return Fail(Code::kMeasurementImpossible, fmt::format("{} {}", part.role, part.format),
               fmt::format("{:.1f} us, faster than its floor of {:.1f} us by more than the session's {:.1f} %",
                           slowest / 1e3, part.floor_ns / 1e3, band * 100),
@@ -230,11 +238,12 @@ Result<Account> BuildAccount(const AccountInput& input) {
   const Bandwidth bandwidth = ReadBandwidth(chosen, input.pairs);
   account.read_bandwidth_gb_s = bandwidth.gb_s;
   account.band = std::max(kLeastBand, kBandSpreads * bandwidth.spread);
+  account.cached_share = CachedShare(input);
   account.parts = PartsOfFloors(input, bandwidth.gb_s);
   BOLTBEAM_TRY(AddTimes(input, chosen, account.parts));
   account.token = TokenOf(input, chosen, account.parts);
   for (Part& part : account.parts) {
-    BOLTBEAM_TRY(RefuseFasterThanFloor(part, account.band));
+    BOLTBEAM_TRY(RefuseFasterThanFloor(part, account.band, account.cached_share));
     part.excess_ns = part.now_ns - part.floor_ns;
     part.share = part.now_ns / account.token.now_ns;
     part.cause = CauseOf(part, account.band);

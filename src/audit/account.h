@@ -67,7 +67,8 @@ struct Token {
 struct Account {
   std::uint64_t depth = 0;
   double read_bandwidth_gb_s = 0;
-  double band = 0;  // relative: what the session can't tell apart
+  double band = 0;          // relative: what the session can't tell apart
+  double cached_share = 0;  // of the bytes that a token streams: at most so much can stay in the last-level cache
   std::uint64_t pairs = 0, pairs_used = 0;
   Token token;
   std::vector<Part> parts;  // by the time they take
@@ -86,10 +87,12 @@ struct AccountInput {
   std::span<const engine::StepInfo> steps;
   std::span<const Pair> pairs;
   double cache_gb_s = 0;
+  std::uint64_t cache_bytes = 0;  // of the last-level cache: what may stay there from one token to the next
   std::uint64_t seed = 1;
 };
 
-/// kMeasurementImpossible names the part that was faster than its floor by more than the band; kMeasurementUnstable:
+/// kMeasurementImpossible names the part that was faster than its floor by more than the band, the share of it that a
+/// cache may hold allowed for; kMeasurementUnstable:
 /// too few windows; kAccountOpen: a table of the model that no kernel of the plan reads.
 Result<Account> BuildAccount(const AccountInput& input);
 

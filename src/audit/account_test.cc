@@ -90,8 +90,15 @@ struct Pairs {
     }
   }
   [[nodiscard]] Result<Account> Build() const {
-    return BuildAccount({.depth = 0, .floors = floors, .steps = steps, .pairs = pairs, .cache_gb_s = 100, .seed = 1});
+    return BuildAccount({.depth = 0,
+                         .floors = floors,
+                         .steps = steps,
+                         .pairs = pairs,
+                         .cache_gb_s = 100,
+                         .cache_bytes = cache_bytes,
+                         .seed = 1});
   }
+  std::uint64_t cache_bytes = 0;
 };
 
 const Part& Find(const Account& account, const std::string& role) {
@@ -127,6 +134,18 @@ TEST(AccountTest, APartFasterThanItsFloorIsAnInstrumentFault) {
   EXPECT_EQ(account.error().code, Code::kMeasurementImpossible);
   EXPECT_EQ(CodeGroup(account.error().code), Group::kMeasurement);
   EXPECT_EQ(account.error().where, "lm_head Q6_K");
+}
+
+TEST(AccountTest, ASmallModelsPartMayBeFasterByWhatACacheCanHold) {
+  Pairs session;
+  for (Pair& pair : session.pairs) pair.read_gb_s = {8, 8.5};
+  session.cache_bytes = 1'000'000;  // of the 3,000,000 that a token streams
+  const Result<Account> account = session.Build();
+  ASSERT_TRUE(account) << account.error().Message();
+  EXPECT_GT(account->cached_share, 0.2);
+  EXPECT_EQ(Find(*account, "lm_head").cause, "cached");
+  session.cache_bytes = 1000;
+  EXPECT_EQ(session.Build().error().code, Code::kMeasurementImpossible);
 }
 
 TEST(AccountTest, ASlowedPartShowsOnItsOwnRowOnly) {

@@ -141,6 +141,7 @@ Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds
                                           .steps = run.engine.steps(),
                                           .pairs = run.pairs,
                                           .cache_gb_s = run.bandwidth.CacheGbS(),
+                                          .cache_bytes = options.cache_bytes,
                                           .seed = options.seed});
   if (!account && account.error().code == Code::kMeasurementImpossible) return std::unexpected(Explain(run, account));
   return account;

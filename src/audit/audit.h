@@ -15,7 +15,8 @@ namespace boltbeam::audit {
 
 struct Options {
   std::vector<std::uint64_t> depths{0};
-  double seconds = 10;  // of rounds, for each depth
+  double seconds = 10;            // of rounds, for each depth
+  std::uint64_t cache_bytes = 0;  // of the last-level cache; 0: unknown, so nothing is allowed for
   std::uint64_t seed = 1;
 };
 

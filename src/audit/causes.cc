@@ -12,6 +12,7 @@ constexpr double kNearMemoryRate = 0.80;  // of the memory's rate
 }  // namespace
 
 std::string CauseOf(const Part& part, double band) {
+  if (part.excess_ns < -band * part.floor_ns) return "cached";  // some of its bytes stayed in a cache
   if (part.excess_ns <= band * part.floor_ns) return "none";
   if (part.imbalance_ns > kMostOfExcess * part.excess_ns) return "imbalance";
   const double call_floor_ns = part.floor_ns / static_cast<double>(std::max<std::uint64_t>(1, part.calls));

@@ -31,7 +31,7 @@ std::vector<PartFloor> PartFloors(const model::Model& model, std::uint64_t depth
   return floors;
 }
 
-std::uint64_t MemoryBytes(const std::vector<PartFloor>& floors) {
+std::uint64_t MemoryBytes(std::span<const PartFloor> floors) {
   std::uint64_t bytes = 0;
   for (const PartFloor& floor : floors) bytes += floor.memory_bytes;
   return bytes;

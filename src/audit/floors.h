@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "audit/account.h"
@@ -13,6 +14,6 @@ namespace boltbeam::audit {
 std::vector<PartFloor> PartFloors(const model::Model& model, std::uint64_t depth, std::uint32_t kv_element_bytes);
 
 /// Bytes of memory that one token reads: weights and KV cache.
-std::uint64_t MemoryBytes(const std::vector<PartFloor>& floors);
+std::uint64_t MemoryBytes(std::span<const PartFloor> floors);
 
 }  // namespace boltbeam::audit

@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMicro = 1e3;  // ns
+constexpr double kCacheWorthNaming = 0.02;
 
 std::string Micro(double ns) { return Decimal(ns / kMicro, 1); }
 
@@ -65,8 +66,14 @@ std::string Heading(const AuditSubject& subject, const audit::Account& account) 
 std::string Method(const audit::Audit& audit, const audit::Account& account) {
   return fmt::format(
       "{} of {} pairs of windows (the middle half by time), {} tokens each, one window plain and one stamped. {}. "
-      "The session can't tell apart less than {}.",
-      account.pairs_used, account.pairs, audit.window_tokens, audit.bandwidth_method, Percent(account.band));
+      "The session can't tell apart less than {}.{}",
+      account.pairs_used, account.pairs, audit.window_tokens, audit.bandwidth_method, Percent(account.band),
+      account.cached_share < kCacheWorthNaming
+          ? ""
+          : fmt::format(
+                " Up to {} of what a token reads may stay in the last-level cache: a part can be that much faster "
+                "than memory.",
+                Percent(account.cached_share)));
 }
 
 Json PartJson(const audit::Part& part) {
@@ -99,6 +106,7 @@ Json AccountJson(const audit::Account& account) {
   return {{"depth", account.depth},
           {"read_bandwidth_gb_s", account.read_bandwidth_gb_s},
           {"band", account.band},
+          {"cached_share", account.cached_share},
           {"pairs", account.pairs},
           {"pairs_used", account.pairs_used},
           {"tok_s", account.TokensPerSecond()},
