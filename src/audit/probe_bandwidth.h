@@ -30,7 +30,7 @@ class ProbeBandwidth : public BandwidthSource {
 
   std::unique_ptr<runtime::ThreadPool> pool_;
   measure::StreamProbe probe_;
-  std::vector<std::size_t> shapes_;  // in use: the two fastest
+  std::vector<std::size_t> shapes_;  // in use: the fastest few
   std::uint32_t repeats_ = 1;
   double cache_gb_s_ = 0;
   bool beyond_cache_ = true;

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Decodes with boltbeam and with llama-bench in turns on the same file, and says which is faster, by how much, and how
+far both are from the limit of the memory as boltbeam's audit measures it in the same run.
+
+  bench/side_by_side.py MODEL.gguf [--pairs 7] [--tokens 32] [--threads 2] [--depths 0,512]
+
+boltbeam is BOLTBEAM, or the one in build/ or on PATH; llama-bench is LLAMA_BIN (a folder or the program), or on PATH.
+Every pair is two fresh processes, one of each program, in the order A B, then B A. Standard library only.
+"""
+import argparse
+import json
+import math
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+SEED = 20261129
+RESAMPLES = 10_000
+
+
+def find_boltbeam():
+    root = Path(__file__).resolve().parent.parent
+    built = [str(path) for name in ("release", "dev") for path in [root / "build" / name / "apps/boltbeam/boltbeam"]]
+    for candidate in [os.environ.get("BOLTBEAM"), *built, shutil.which("boltbeam")]:
+        if candidate and os.access(candidate, os.X_OK):
+            return candidate
+    sys.exit("side_by_side: no boltbeam: build it, or set BOLTBEAM to the program")
+
+
+def find_llama_bench():
+    given = os.environ.get("LLAMA_BIN")
+    for candidate in [given, given and os.path.join(given, "llama-bench"), shutil.which("llama-bench")]:
+        if candidate and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    sys.exit("side_by_side: no llama-bench: put it on PATH, or set LLAMA_BIN to its folder")
+
+
+def run_json(command):
+    """Standard output as JSON. An audit that does not tie out exits 3 and is still read; it says so itself."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError:
+        sys.exit(f"side_by_side: {' '.join(command)} failed ({done.returncode}): {done.stderr.strip()[-300:]}")
+
+
+def rate(program, arguments, depth):
+    """Tokens per second of one process; both programs speak the same flags."""
+    flags = ["-p", "0", "-n", str(arguments.tokens), "-d", str(depth), "-r", "2", "-t", str(arguments.threads)]
+    return run_json([*program, *flags, "-o", "json"])[0]["avg_ts"]
+
+
+def audit(boltbeam, arguments, depth):
+    command = [boltbeam, "audit", arguments.model, "-t", str(arguments.threads), "--depth", str(depth)]
+    return run_json([*command, "--seconds", "3", "-o", "json"])["depths"][0]
+
+
+def bootstrap(logs):
+    """The median of log-ratios and its 95 % interval, as factors."""
+    draw = random.Random(SEED)
+    medians = sorted(statistics.median(draw.choices(logs, k=len(logs))) for _ in range(RESAMPLES))
+    low, high = medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1]
+    return [math.exp(value) for value in (statistics.median(logs), low, high)]
+
+
+def compare(arguments, boltbeam, llama_bench, depth):
+    ours, theirs, limits = [], [], []
+    programs = {"ours": [boltbeam, "bench", "-m", arguments.model], "theirs": [llama_bench, "-m", arguments.model]}
+    for pair in range(arguments.pairs):
+        if pair in (0, arguments.pairs // 2, arguments.pairs - 1):
+            limits.append(audit(boltbeam, arguments, depth))
+        rates = {}
+        for name in ("ours", "theirs") if pair % 2 == 0 else ("theirs", "ours"):
+            rates[name] = rate(programs[name], arguments, depth)
+        ours.append(rates["ours"])
+        theirs.append(rates["theirs"])
+        print(f"depth {depth}, pair {pair + 1} of {arguments.pairs}: {rates['ours']:.2f} and {rates['theirs']:.2f} tok/s",
+              file=sys.stderr)
+    ratio, low, high = bootstrap([math.log(a / b) for a, b in zip(ours, theirs)])
+    limit = statistics.median(account["limit_tok_s"] for account in limits)
+    bandwidth = statistics.median(account["read_bandwidth_gb_s"] for account in limits)
+    return {"depth": depth, "ratio": ratio, "ratio_low": low, "ratio_high": high, "ours_tok_s": ours,
+            "theirs_tok_s": theirs, "limit_tok_s": limit, "read_bandwidth_gb_s": bandwidth,
+            "share_of_limit": statistics.median(ours) / limit,
+            "audited_share_of_limit": statistics.median(account["share_of_limit"] for account in limits),
+            "theirs_share_of_limit": statistics.median(theirs) / limit}
+
+
+def cpu_model():
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown CPU"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--depths", default="0,512")
+    parser.add_argument("--json", help="also write all numbers to this file")
+    arguments = parser.parse_args()
+    if arguments.pairs < 1 or arguments.tokens < 1 or arguments.threads < 1:
+        sys.exit("side_by_side: --pairs, --tokens and --threads are at least 1")
+    boltbeam, llama_bench = find_boltbeam(), find_llama_bench()
+    results = [compare(arguments, boltbeam, llama_bench, int(depth)) for depth in arguments.depths.split(",")]
+    print(f"{arguments.model} on {cpu_model()}, {arguments.threads} threads; {arguments.pairs} interleaved pairs of "
+          f"processes, medians, 95 % bootstrap interval (seed {SEED})\n")
+    print("| depth | boltbeam tok/s | llama-bench tok/s | ratio | interval | limit tok/s | share of the limit | theirs |")
+    print("| ----: | -------------: | ----------------: | ----: | -------: | ----------: | -----------------: | -----: |")
+    for result in results:
+        print(f"| {result['depth']} | {statistics.median(result['ours_tok_s']):.2f} | "
+              f"{statistics.median(result['theirs_tok_s']):.2f} | {result['ratio']:.3f} | "
+              f"{result['ratio_low']:.3f} to {result['ratio_high']:.3f} | {result['limit_tok_s']:.2f} | "
+              f"{result['audited_share_of_limit']:.1%} | {result['theirs_share_of_limit']:.1%} |")
+    print("\nThe share of the limit is the audit's own, token and memory measured in turns; theirs is their median rate "
+          "over the median limit.")
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps({"cpu": cpu_model(), "model": arguments.model, "seed": SEED,
+                                                    "results": results}, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
