@@ -49,7 +49,9 @@ mkdir bad-folder
 { printf 'GGUF\003\000\000\000'; head -c 64 /dev/zero | tr '\0' '\377'; } >bad-hostile.gguf
 
 refuse 2 'no-such-command' no-such-command
-refuse 2 '--no-such-flag' inspect good.gguf --no-such-flag
+refuse 2 '--no-such-flag; see boltbeam inspect --help' inspect good.gguf --no-such-flag
+refuse 2 '--no-such-flag; see boltbeam chip measure --help' chip measure --no-such-flag
+refuse 2 'no flag --no-such-flag' bound --no-such-flag
 refuse 1 'missing.gguf' inspect missing.gguf
 for file in bad-cut bad-tail bad-zip bad-empty bad-hostile; do refuse 1 "$file" inspect $file.gguf; done
 refuse 1 'bad-folder' inspect bad-folder
@@ -58,7 +60,24 @@ refuse 2 "model 'nobody'" synth nobody:F32
 refuse 2 "type 'Q9'" synth tiny-llama:Q9
 refuse 2 'layers' synth tiny-llama:F32 --layers -1
 refuse 1 'no-such-folder' synth tiny-llama:F32 --out no-such-folder/m.gguf
+refuse 1 'device' synth tiny-llama:F32 --out /dev/null
+refuse 1 'folder' synth tiny-llama:F32 --out bad-folder
+[[ -c /dev/null ]] || complain 'synth replaced /dev/null by a file'
+refuse 2 '-1' synth tiny-llama:F32 --seed -1
 nothing_left 'a refused synth'
+
+# Without --out every kind of file has a name of its own: make audit must not find holes under the model's name.
+for flags in '' '--sparse' '--layers 1' '--seed 2' '--tokenizer'; do "$program" synth tiny-llama:F32 $flags 2>/dev/null; done |
+  sort -u >stdout
+(($(wc -l <stdout) == 5)) || complain "synth: five kinds of file share names: $(tr '\n' ' ' <stdout)"
+rm -rf cache
+
+# A link to a full device stands in for it: a file that is renamed to its name would replace what the link names.
+if [[ -c /dev/full ]]; then
+  ln -s /dev/full bad-full
+  refuse 1 'No space left' inspect good.gguf --out bad-full
+  [[ -L bad-full ]] || complain '--out replaced a link to a device by a file'
+fi
 
 # A disk that fills up while the file is written. The limit on a file's size stands in for it: the same error path.
 (
@@ -83,11 +102,15 @@ if has run; then
 fi
 if has bench; then
   refuse 2 '-1' bench -m good.gguf -t -1
+  refuse 2 'boltbeam: --n-gpu-layers: not a setting' bench -m good.gguf -ngl 99
+  refuse 2 'up to 16777216' bench -m good.gguf -p 99999999
+  refuse 2 'nan' bench -m good.gguf --delay nan
   "$program" synth tiny-qwen3:Q4_K_M --sparse --out good.gguf.sparse >/dev/null 2>&1
   refuse 1 'holes' bench -m good.gguf.sparse -t 1
 fi
 if has audit; then
   refuse 2 '-1' audit good.gguf -t -1
+  refuse 2 'nan' audit good.gguf --seconds nan
   refuse 1 'bad-tail' audit bad-tail.gguf
 fi
 

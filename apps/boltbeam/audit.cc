@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
 #include "audit/floors.h"
@@ -46,6 +47,7 @@ Result<std::unique_ptr<engine::Engine>> LoadEngine(const Arguments& arguments, c
 }
 
 Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
+  if (std::isnan(arguments.seconds)) return Fail(Code::kUsage, "--seconds", "nan", "0.1 to 3600 seconds");
   audit::Options options;
   options.seconds = arguments.seconds;
   BOLTBEAM_ASSIGN(options.depths, measure::ParseRanges("--depth", arguments.depths));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <string_view>
 
@@ -24,7 +25,8 @@ struct Arguments {
   std::uint32_t repetitions = 5;
   double delay_s = 0;
   bool no_warm_up = false;
-  std::vector<std::string> refused;  // values of llama-bench's flags that this engine has no setting for
+  std::string ignored;  // values of llama-bench's flags that this engine has no setting for
+  std::string refused;  // the first of those flags
 };
 
 // llama-bench's flags without a meaning here: refused by name, so that a script does not believe they took effect.
@@ -172,8 +174,12 @@ Result<void> BenchModel(Run& run, const std::string& path) {
 }
 
 Result<void> RunBench(const Arguments& arguments, const Globals& globals) {
+  if (!arguments.refused.empty()) {
+    return Fail(Code::kUsage, arguments.refused, "not a setting of this engine", "a command line without it");
+  }
   if (arguments.models.empty()) return Fail(Code::kUsage, "bench", "no model", "a GGUF file: boltbeam bench MODEL");
   if (arguments.repetitions == 0) return Fail(Code::kUsage, "-r", "0", "at least one repetition");
+  if (std::isnan(arguments.delay_s)) return Fail(Code::kUsage, "--delay", "nan", "seconds");
   BOLTBEAM_ASSIGN(const engine::KvFormat cache, CacheFormat(arguments));
   BOLTBEAM_ASSIGN(measure::BenchRequest request, BuildRequest(arguments));
   Run run{arguments,
@@ -223,9 +229,9 @@ void AddBench(CLI::App& app, Globals& globals) {
       ->capture_default_str();
   command->add_option("--out", globals.out_file, "Write the result to FILE instead of stdout");
   for (const std::string_view names : kRefused) {
-    command->add_option(std::string(names), arguments->refused, "")->group("")->each([names](const std::string&) {
-      throw CLI::ValidationError(std::string(names), "not a setting of this engine: leave it out");
-    });
+    command->add_option(std::string(names), arguments->ignored)
+        ->group("")
+        ->each([arguments, names](const std::string&) { arguments->refused = names.substr(0, names.find(',')); });
   }
   command->callback([arguments, &globals] { Finish(globals, RunBench(*arguments, globals)); });
 }

@@ -8,6 +8,27 @@
 #include "command.h"
 #include "commands.h"
 
+namespace {
+
+/// "boltbeam chip measure", as far as the command line came.
+std::string CommandName(const CLI::App& app) {
+  std::string name = app.get_name();
+  const std::vector<const CLI::App*> inner =
+      app.get_subcommands([](const CLI::App* command) { return command->parsed(); });
+  return inner.empty() ? name : name + " " + CommandName(*inner.front());
+}
+
+/// What is wrong with the command line. CLI11 names a missing argument before an unknown word.
+std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  const auto flag = std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-'); });
+  if (flag != unknown.end()) return "there is no flag " + *flag;
+  const bool no_command = app.get_subcommands().empty() && !unknown.empty();
+  return no_command ? "there is no command '" + unknown.front() + "'" : error.what();
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace boltbeam::app;
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of writing, as a full disk is
@@ -29,10 +50,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     return app.exit(version);
   } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> unknown = app.remaining();
-    const bool no_command = app.get_subcommands().empty() && !unknown.empty();
-    const std::string what = no_command ? "there is no command '" + unknown.front() + "'" : error.what();
-    std::fprintf(stderr, "boltbeam: %s; boltbeam --help lists the commands\n", what.c_str());
+    const std::string command = CommandName(app);
+    std::fprintf(stderr, "boltbeam: %s; see %s --help\n", UsageError(app, error).c_str(), command.c_str());
     return kExitUsage;
   } catch (const std::exception& error) {  // such as no memory left for a string
     std::fprintf(stderr, "boltbeam: %s; this was not foreseen\n", error.what());

@@ -1,4 +1,6 @@
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/paths.h"
 #include "command.h"
@@ -29,7 +31,7 @@ void AddOutputFlags(CLI::App& command, Globals& globals, const std::vector<std::
 Result<void> WriteOutput(const Globals& globals, const std::string& text) {
   if (!globals.out_file.empty()) return base::WriteFileAtomically(globals.out_file, text);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (!written) return Fail(Code::kFileWrite, "stdout", "writing failed", "an output that can be written to");
+  if (!written) return Fail(Code::kFileWrite, "stdout", std::strerror(errno), "an output that can be written to");
   return {};
 }
 

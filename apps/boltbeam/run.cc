@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -87,7 +89,7 @@ class Printer {
       std::erase_if(text, [](char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; });
     }
     if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
-    return Fail(Code::kFileWrite, "stdout", "writing failed", "an output that can be written to");
+    return Fail(Code::kFileWrite, "stdout", std::strerror(errno), "an output that can be written to");
   }
 
   bool streaming_, terminal_;

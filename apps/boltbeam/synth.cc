@@ -18,6 +18,16 @@ struct Arguments {
   model::SynthOptions options;
 };
 
+/// What sets a file apart from the plain model: `make audit` must not find holes or two layers under that name.
+std::string Suffix(const model::SynthOptions& options) {
+  std::string suffix;
+  if (options.layers != 0) suffix += fmt::format("-{}-layers", options.layers);
+  if (options.seed != model::SynthOptions{}.seed) suffix += fmt::format("-seed-{}", options.seed);
+  if (options.tokenizer) suffix += "-tokenizer";
+  if (options.sparse) suffix += "-sparse";
+  return suffix;
+}
+
 /// Without --out the file goes where audits look for it again: the models below the cache folder.
 Result<std::string> ChoosePath(const Arguments& arguments, const model::SynthPlan& plan, const std::string& home) {
   if (!arguments.path.empty()) return arguments.path;
@@ -28,7 +38,7 @@ Result<std::string> ChoosePath(const Arguments& arguments, const model::SynthPla
   std::filesystem::create_directories(folder, error);
   if (error)
     return Fail(Code::kFileWrite, folder.string(), error.message(), "a folder that can be made; or --out FILE");
-  return (folder / (name + ".gguf")).string();
+  return (folder / (name + Suffix(arguments.options) + ".gguf")).string();
 }
 
 Result<void> Run(Arguments& arguments, const Globals& globals) {
@@ -54,7 +64,9 @@ void AddSynth(CLI::App& app, Globals& globals) {
   command->add_option("model", arguments->spec, "NAME:TYPE, such as qwen3-0.6b:Q4_K_M or smollm2-135m:F32")->required();
   command->add_option("--out", arguments->path, "The file to write; without it one below the cache folder");
   command->add_option("--layers", arguments->options.layers, "Write only N layers")->check(CLI::Range(1, 1024));
-  command->add_option("--seed", arguments->options.seed, "Another seed gives other weights")->capture_default_str();
+  command->add_option("--seed", arguments->options.seed, "Another seed gives other weights")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_flag("--tokenizer", arguments->options.tokenizer,
                     "Add a small vocabulary that reads and writes any text; without it the file has none");
   command->add_flag("--sparse", arguments->options.sparse, "Holes instead of weights: for inspect and bound only");

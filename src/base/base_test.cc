@@ -75,6 +75,17 @@ TEST(PathsTest, AtomicWriteLeavesNothingHalfWritten) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
 }
 
+TEST(PathsTest, DeviceIsWrittenToAndNeverReplaced) {
+  const auto link = std::filesystem::path(testing::TempDir()) / "boltbeam_null";
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("/dev/null", link);  // the link too: replacing it is harmless, /dev/null is not
+  ASSERT_TRUE(base::IsSpecialFile(link));
+  EXPECT_TRUE(base::WriteFileAtomically(link, "text"));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  std::filesystem::remove(link);
+  EXPECT_FALSE(base::IsSpecialFile(testing::TempDir()));
+}
+
 TEST(VersionTest, IsTheProjects) {
   const std::string build = base::ReadWholeFile(BOLTBEAM_SOURCE_DIR "/CMakeLists.txt").value();
   EXPECT_NE(build.find(std::string("project(boltbeam VERSION ") + base::kVersion + " "), std::string::npos);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,7 +35,27 @@ Result<void> WriteAll(int fd, const fs::path& path, std::string_view bytes) {
   return {};
 }
 
+/// A device, a pipe or a terminal takes the bytes itself: a file that is renamed to its name would replace it.
+Result<void> WriteInPlace(const fs::path& path, std::string_view bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return Fail(Code::kFileWrite, path.string(), std::strerror(errno), "something that can be written to");
+  const Result<void> result = WriteAll(fd, path, bytes);
+  ::close(fd);
+  return result;
+}
+
 }  // namespace
+
+bool IsSpecialFile(const fs::path& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+Result<void> CheckFileName(const fs::path& path) {
+  std::error_code ignored;
+  if (!IsSpecialFile(path) && !fs::is_directory(path, ignored)) return {};
+  return Fail(Code::kFileWrite, path.string(), "this is a folder, a pipe or a device", "the name of a file");
+}
 
 Paths ResolvePaths(const std::string& home) {
   if (!home.empty()) return {fs::path(home) / "data", fs::path(home) / "cache", fs::path(home) / "config"};
@@ -43,6 +64,7 @@ Paths ResolvePaths(const std::string& home) {
 }
 
 Result<void> WriteFileAtomically(const fs::path& path, std::string_view bytes) {
+  if (IsSpecialFile(path)) return WriteInPlace(path, bytes);
   std::error_code ignored;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), ignored);
   const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());

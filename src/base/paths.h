@@ -18,7 +18,13 @@ struct Paths {
 /// home empty: $XDG_*_HOME/boltbeam, or the usual folders below $HOME.
 Paths ResolvePaths(const std::string& home);
 
-/// Writes a whole file or nothing: a temporary file beside it, fsync, rename.
+/// A device, a pipe or a socket, also at the end of a link: what must never be replaced by a file.
+bool IsSpecialFile(const std::filesystem::path& path);
+
+/// Refuses a folder and a special file as the name of a file that appears by renaming.
+Result<void> CheckFileName(const std::filesystem::path& path);
+
+/// Writes a whole file or nothing: a temporary file beside it, fsync, rename. A special file is written to as it is.
 Result<void> WriteFileAtomically(const std::filesystem::path& path, std::string_view bytes);
 
 /// The whole file; kFileNotFound or kFileRead.

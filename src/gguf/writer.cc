@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/paths.h"
 #include "base/printable.h"
 #include "formats/format.h"
 #include "gguf/contents.h"
@@ -121,6 +122,7 @@ Result<Writer> Writer::Create(const std::string& path, std::uint32_t alignment) 
     return Fail(Code::kGgufAlignment, path, fmt::format("an alignment of {}", alignment),
                 fmt::format("a multiple of 8, at most {}", kMaxAlignment));
   }
+  BOLTBEAM_TRY(base::CheckFileName(path));
   auto state = std::make_unique<State>();
   state->path = path;
   state->alignment = alignment;

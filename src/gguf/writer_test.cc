@@ -130,6 +130,8 @@ TEST_F(WriterTest, AFullDiskIsAnErrorAndLeavesNothing) {
 TEST_F(WriterTest, WrongUseIsAnError) {
   EXPECT_EQ(Writer::Create(Path(), 12).error().code, Code::kGgufAlignment);
   EXPECT_EQ(Writer::Create("/proc/none/model.gguf").error().code, Code::kFileWrite);
+  EXPECT_EQ(Writer::Create(testing::TempDir()).error().code, Code::kFileWrite);
+  EXPECT_EQ(Writer::Create("/dev/null").error().code, Code::kFileWrite);
   auto writer = Writer::Create(Path()).value();
   EXPECT_EQ(writer.Write(Bytes(1, 0)).error().code, Code::kGgufWriteOrder);
   EXPECT_EQ(writer.Finish().error().code, Code::kGgufWriteOrder);

@@ -13,7 +13,7 @@
 namespace boltbeam::measure {
 namespace {
 
-// A million tokens are beyond any model's context; the bound also keeps a range from filling the memory.
+// Beyond any model's context; the bound also keeps a range from filling the memory.
 constexpr std::uint64_t kMostTokens = 1U << 24;
 constexpr std::size_t kMostValues = 100'000;
 
@@ -27,8 +27,9 @@ std::optional<std::uint64_t> TakeNumber(std::string_view& text) {
 }
 
 Error BadRange(std::string_view flag, std::string_view text) {
-  return {Code::kUsage, std::string(flag), fmt::format("\"{}\"", text),
-          "numbers such as 512 or 1,2,4, or ranges such as 1-4, 0-512+128 or 16-128*2"};
+  return {
+      Code::kUsage, std::string(flag), fmt::format("\"{}\"", text),
+      fmt::format("numbers up to {} such as 512 or 1,2,4, or ranges such as 1-4, 0-512+128 or 16-128*2", kMostTokens)};
 }
 
 Result<void> AppendRange(std::string_view flag, std::string_view item, std::vector<std::uint64_t>& values) {

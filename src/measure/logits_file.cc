@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/paths.h"
+
 namespace boltbeam::measure {
 namespace {
 
@@ -133,6 +135,7 @@ Result<LogitsRow> LogitsReader::Row(std::uint64_t index) {
 
 Result<LogitsWriter> LogitsWriter::Create(const std::string& path, const LogitsHeader& header,
                                           std::span<const std::int32_t> tokens) {
+  BOLTBEAM_TRY(base::CheckFileName(path));
   LogitsWriter writer;
   writer.path_ = path;
   writer.temporary_ = fmt::format("{}.{}.tmp", path, ::getpid());

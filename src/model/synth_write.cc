@@ -80,7 +80,7 @@ class DataWriter {
  private:
   Result<void> Append(std::span<const std::byte> bytes) {
     if (options_.cancelled && options_.cancelled()) {
-      return Fail(Code::kInterrupted, "synth", "stopped; nothing was kept", "to run until the file is complete");
+      return Fail(Code::kInterrupted, "synth", "stopped; nothing was kept", "the command again to write it");
     }
     BOLTBEAM_TRY(writer_.Write(bytes));
     done_ += bytes.size();
