@@ -65,12 +65,13 @@ Paths ResolvePaths(const std::string& home) {
 
 Result<void> WriteFileAtomically(const fs::path& path, std::string_view bytes) {
   if (IsSpecialFile(path)) return WriteInPlace(path, bytes);
-  std::error_code ignored;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), ignored);
+  std::error_code no_folder;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), no_folder);
   const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
   const int fd = ::open(temporary.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
   if (fd < 0) {
-    return Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a folder that can be written to");
+    const std::string why = no_folder ? no_folder.message() : std::strerror(errno);
+    return Fail(Code::kFileWrite, path.string(), why, "a folder that can be written to");
   }
   Result<void> result = WriteAll(fd, path, bytes);
   if (result && ::fsync(fd) != 0) {
