@@ -11,6 +11,7 @@
 #include "chip/facts.h"
 #include "command.h"
 #include "engine/engine.h"
+#include "loading.h"
 #include "measure/bench.h"
 #include "report/audit_format.h"
 #include "report/bench_format.h"
@@ -22,28 +23,13 @@ namespace {
 struct Arguments {
   std::string model;
   std::string depths = "0";
-  std::uint32_t threads = 0;
+  EngineFlags engine;
   double seconds = 10;
-  std::string cache = "f16";
 };
 
 std::string Show(const Globals& globals, const report::AuditSubject& subject, const audit::Audit& audit) {
   if (globals.format == "json") return report::AuditJson(subject, audit);
   return globals.format == "md" ? report::AuditMarkdown(subject, audit) : report::AuditText(subject, audit);
-}
-
-Result<std::unique_ptr<engine::Engine>> LoadEngine(const Arguments& arguments, const model::Model& model,
-                                                   const chip::Chip& machine, const audit::Options& options,
-                                                   const std::string& cache_folder) {
-  engine::Options engine_options;
-  engine_options.threads = arguments.threads;
-  engine_options.context = audit::ContextNeeded(options);
-  engine_options.kv = arguments.cache == "f32" ? engine::KvFormat::kF32 : engine::KvFormat::kF16;
-  engine_options.cache_folder = cache_folder;
-  engine_options.cancelled = Interrupted;
-  Progress progress("loading");
-  engine_options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };
-  return engine::Engine::Load(model, machine, engine_options);
 }
 
 Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
@@ -59,7 +45,7 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
   options.cache_bytes =
       static_cast<std::uint64_t>(machine.Get("l3_bytes").value_or(machine.Get("l2_bytes").value_or(0)));
-  BOLTBEAM_ASSIGN(const auto engine, LoadEngine(arguments, model, machine, options, cache_folder));
+  BOLTBEAM_ASSIGN(const auto engine, LoadEngine(globals, model, arguments.engine, audit::ContextNeeded(options)));
   BOLTBEAM_ASSIGN(const auto session, engine->NewSession());
 
   std::vector<int> cpus = chip::UsableCpus();
@@ -82,7 +68,7 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
                                      .machine = machine.name,
                                      .plan_id = engine->plan_id(),
                                      .threads = engine->options().threads,
-                                     .kv_format = arguments.cache,
+                                     .kv_format = arguments.engine.cache_k,
                                      .memory = engine->memory()};
   BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, audit)));
   for (const std::string& note : report::AuditNotes(audit)) Note(note);
@@ -97,12 +83,9 @@ void AddAudit(CLI::App& app, Globals& globals) {
   command->add_option("model", arguments->model, "A GGUF file")->required();
   command->add_option("-d,--depth", arguments->depths, "Tokens in the context: a list or a range")
       ->capture_default_str();
-  command->add_option("-t,--threads", arguments->threads, "Threads (one per usable core)")->check(CLI::Range(1, 1024));
+  arguments->engine.Add(*command);
   command->add_option("--seconds", arguments->seconds, "Time to measure for, at each depth")
       ->check(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
-  command->add_option("--ctk,--cache-type,--cache-type-k", arguments->cache, "The KV cache: f16 or f32")
-      ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
   AddOutputFlags(*command, globals, {"text", "json", "md"});
   command->callback([arguments, &globals] { Finish(globals, RunAudit(*arguments, globals)); });

@@ -8,10 +8,9 @@
 #include <memory>
 #include <string_view>
 
-#include "base/paths.h"
-#include "chip/facts.h"
 #include "command.h"
 #include "engine/engine.h"
+#include "loading.h"
 #include "measure/environment.h"
 #include "report/bench_format.h"
 #include "terminal.h"
@@ -21,7 +20,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> models, prompts, generated, depths, pairs, threads;
-  std::string cache_k = "f16", cache_v = "f16", format = "md", format_stderr;
+  std::string cache_k = "f16", cache_v = "f16", format = "md";
   std::uint32_t repetitions = 5;
   double delay_s = 0;
   bool no_warm_up = false;
@@ -91,12 +90,12 @@ Result<measure::BenchRequest> BuildRequest(const Arguments& arguments) {
   return request;
 }
 
-Result<engine::KvFormat> CacheFormat(const Arguments& arguments) {
-  if (arguments.cache_k != arguments.cache_v || (arguments.cache_k != "f16" && arguments.cache_k != "f32")) {
-    return Fail(Code::kUsage, "-ctk, -ctv", fmt::format("{} and {}", arguments.cache_k, arguments.cache_v),
-                "f16 for both or f32 for both");
-  }
-  return arguments.cache_k == "f32" ? engine::KvFormat::kF32 : engine::KvFormat::kF16;
+EngineFlags FlagsFor(const Arguments& arguments, std::uint32_t threads) {
+  EngineFlags flags;
+  flags.threads = threads;
+  flags.cache_k = arguments.cache_k;
+  flags.cache_v = arguments.cache_v;
+  return flags;
 }
 
 // Where rows go as they are finished: stdout, or one whole file at the end.
@@ -119,27 +118,10 @@ struct Run {
   const Arguments& arguments;
   const Globals& globals;
   measure::BenchRequest request;
-  engine::KvFormat cache = engine::KvFormat::kF16;
   report::BenchFormat format;
   Sink sink;
   std::uint32_t done = 0, total = 0;
 };
-
-Result<std::unique_ptr<engine::Engine>> LoadEngine(const Run& run, const model::Model& model,
-                                                   const std::vector<measure::BenchTest>& tests,
-                                                   std::uint32_t threads) {
-  const base::Paths paths = base::ResolvePaths(run.globals.home);
-  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
-  engine::Options options;
-  options.threads = threads;
-  options.kv = run.cache;
-  options.cache_folder = (paths.cache / "kernels").string();
-  options.cancelled = Interrupted;
-  Progress progress("loading");
-  options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };
-  for (const measure::BenchTest& test : tests) options.context = std::max(options.context, test.Positions());
-  return engine::Engine::Load(model, machine, options);
-}
 
 Result<void> BenchModel(Run& run, const std::string& path) {
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(path));
@@ -148,6 +130,8 @@ Result<void> BenchModel(Run& run, const std::string& path) {
   subject.cpu_info = measure::ReadEnvironment().cpu_model;
   subject.cache_type = run.arguments.cache_k;
   const std::vector<measure::BenchTest> tests = measure::BuildBenchTests(run.request);
+  std::uint64_t context = 0;
+  for (const measure::BenchTest& test : tests) context = std::max(context, test.Positions());
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<engine::Session> session;
   std::uint32_t loaded_threads = 0;
@@ -155,7 +139,7 @@ Result<void> BenchModel(Run& run, const std::string& path) {
     if (!engine || test.threads != loaded_threads) {
       session.reset();
       engine.reset();
-      BOLTBEAM_ASSIGN(engine, LoadEngine(run, model, tests, test.threads));
+      BOLTBEAM_ASSIGN(engine, LoadEngine(run.globals, model, FlagsFor(run.arguments, test.threads), context));
       BOLTBEAM_ASSIGN(session, engine->NewSession());
       loaded_threads = test.threads;
       subject.batch = engine->options().prompt_batch;
@@ -180,13 +164,9 @@ Result<void> RunBench(const Arguments& arguments, const Globals& globals) {
   if (arguments.models.empty()) return Fail(Code::kUsage, "bench", "no model", "a GGUF file: boltbeam bench MODEL");
   if (arguments.repetitions == 0) return Fail(Code::kUsage, "-r", "0", "at least one repetition");
   if (std::isnan(arguments.delay_s)) return Fail(Code::kUsage, "--delay", "nan", "seconds");
-  BOLTBEAM_ASSIGN(const engine::KvFormat cache, CacheFormat(arguments));
+  BOLTBEAM_TRY(FlagsFor(arguments, 0).Kv());
   BOLTBEAM_ASSIGN(measure::BenchRequest request, BuildRequest(arguments));
-  Run run{arguments,
-          globals,
-          std::move(request),
-          cache,
-          report::BenchFormat(arguments.format, arguments.cache_k != "f16"),
+  Run run{arguments, globals, std::move(request), report::BenchFormat(arguments.format, arguments.cache_k != "f16"),
           Sink(globals)};
   run.total = static_cast<std::uint32_t>(measure::BuildBenchTests(run.request).size() * arguments.models.size());
   CatchInterrupts();
@@ -218,8 +198,12 @@ void AddBench(CLI::App& app, Globals& globals) {
   list("--pg", arguments->pairs, "-pg PP,TG: a prompt, then a generation, timed together");
   list("-t,--threads", arguments->threads, "Threads (one per usable core)");
   command->add_option("-r,--repetitions", arguments->repetitions, "Repetitions of each test")->capture_default_str();
-  command->add_option("--ctk,--cache-type-k", arguments->cache_k, "-ctk: f16 or f32")->capture_default_str();
-  command->add_option("--ctv,--cache-type-v", arguments->cache_v, "-ctv: as -ctk")->capture_default_str();
+  command->add_option("--ctk,--cache-type-k", arguments->cache_k, "-ctk: f16 or f32")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  command->add_option("--ctv,--cache-type-v", arguments->cache_v, "-ctv: as -ctk")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
   command->add_option("--delay", arguments->delay_s, "Seconds to wait before each test")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
