@@ -1,11 +1,13 @@
 // The audit of real kernels: it ties out, and a kernel that was made slower in its generated code is found on its own
 // row. On a machine that others use the tests skip: what they would judge is the others.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <memory>
 
@@ -67,6 +69,12 @@ class Bench {
   std::unique_ptr<ProbeBandwidth> bandwidth_;
 };
 
+std::string Reason(const Result<Audit>& audit) {
+  if (!audit) return audit.error().Message();
+  return fmt::format("{:.0f} % of the rounds were disturbed: {}", audit->disturbed_share * 100,
+                     fmt::join(audit->disturbances, "; "));
+}
+
 bool Disturbed(const Result<Audit>& audit) {
   return audit ? audit->disturbed_share > kDisturbedShare : audit.error().code == Code::kMeasurementUnstable;
 }
@@ -97,7 +105,7 @@ void Collect(const Audit& audit, Times& times) {
 
 struct Compared {
   Times plain, slowed;
-  bool disturbed = false;
+  bool disturbed = false;  // even when repeated
 
   [[nodiscard]] double Ratio(const std::string& role) const {
     return measure::PairedRatio(plain.at(role), slowed.at(role), 1).estimate;
@@ -118,7 +126,10 @@ Compared Compare(engine::Engine& plain, engine::Engine& slowed, int turns) {
       for (int repeat = 0; Disturbed(audit) && repeat < kRepeats; ++repeat) {
         audit = Bench::Get().Run(engine, session, 1);
       }
-      compared.disturbed = compared.disturbed || Disturbed(audit);
+      if (Disturbed(audit)) {
+        compared.disturbed = true;
+        std::cerr << Reason(audit) << '\n';
+      }
       if (!audit) {
         EXPECT_EQ(audit.error().code, Code::kMeasurementUnstable) << audit.error().Message();
         return compared;
@@ -164,8 +175,11 @@ TEST_P(SlowedKernel, ShowsOnItsOwnRowAndNowhereElse) {
   const double added = measure::Median(compared.slowed.at(part)) - measure::Median(compared.plain.at(part));
   for (const auto& [role, times] : compared.plain) {
     if (role == part || role == "token") continue;
-    const double change = (compared.Ratio(role) - 1) * measure::Median(times);
-    EXPECT_LT(std::abs(change), 0.35 * added) << role;
+    // Memory speeds up and slows down under every part by a percent or so: what counts is the share of a large part and
+    // the time of a small one.
+    const double share = std::abs(compared.Ratio(role) - 1);
+    EXPECT_TRUE(share < GetParam() / 2 || share * measure::Median(times) < 0.35 * added)
+        << role << " by " << share * 100 << " %";
   }
 }
 
