@@ -76,7 +76,7 @@ class PlanBuilder {
 
   Work Columnwise(std::int64_t items = 1) const { return {items, true, false, decode_}; }
 
-  void AddStep(Program program, const std::string& role, const std::string& format, Work work, Buffers buffers,
+  void AddStep(Program&& program, const std::string& role, const std::string& format, Work work, Buffers buffers,
                std::uint64_t stored_bytes = 0) {
     const std::string identity = kernel::Identity(program);
     const auto place = c_.programs.try_emplace(identity, std::move(program)).first;

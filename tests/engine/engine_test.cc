@@ -22,8 +22,8 @@ const fs::path& Folder() {
     Owned() { fs::create_directories(path); }
     ~Owned() { fs::remove_all(path); }
   };
-  static const Owned owned;
-  return owned.path;
+  static const Owned kOwned;
+  return kOwned.path;
 }
 
 /// A file of random weights, made once per specification.
@@ -185,7 +185,7 @@ TEST(EngineTest, RefusalsSayWhatIsWrong) {
   EXPECT_EQ(loaded.session->Decode(static_cast<std::int32_t>(loaded.model->hyper().vocab)).error().code,
             Code::kBadToken);
   EXPECT_EQ(loaded.engine->NewSession().error().code, Code::kUsage);
-  const auto load = [&](Options wrong) {
+  const auto load = [&](const Options& wrong) {
     return Engine::Load(*loaded.model, chip::DetectThisMachine().value(), wrong).error().code;
   };
   Options many;
