@@ -114,6 +114,7 @@ Result<void> Perplexity(const Arguments& arguments, const Globals& globals) {
   if (arguments.text_file.empty() && arguments.base_file.empty()) {
     return Fail(Code::kUsage, "-f", "no text", "-f FILE, or --kl-divergence-base FILE, which brings its own tokens");
   }
+  CatchInterrupts();
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
   measure::PerplexityRequest request;
   request.context = arguments.context != 0 ? arguments.context : kDefaultContext;
@@ -123,7 +124,6 @@ Result<void> Perplexity(const Arguments& arguments, const Globals& globals) {
     BOLTBEAM_ASSIGN(base, measure::LogitsReader::Open(arguments.base_file));
     BOLTBEAM_TRY(TakeBase(arguments, *base, request));
   }
-  CatchInterrupts();
   BOLTBEAM_ASSIGN(const std::unique_ptr<engine::Engine> engine,
                   LoadEngine(globals, model, arguments.engine, request.context));
   BOLTBEAM_ASSIGN(const std::unique_ptr<engine::Session> session, engine->NewSession());

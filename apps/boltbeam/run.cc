@@ -172,12 +172,12 @@ void PrintTimings(const engine::Engine& engine, const Outcome& outcome) {
 
 Result<void> Run(const Arguments& arguments, const Globals& globals) {
   BOLTBEAM_TRY(engine::Sampler::Make(arguments.sampler));
+  CatchInterrupts();
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
   BOLTBEAM_ASSIGN(const model::Tokenizer tokenizer, model::Tokenizer::Make(model.file()));
   for (const std::string& warning : tokenizer.warnings()) Note("warning: " + warning);
   BOLTBEAM_ASSIGN(const std::vector<std::int32_t> tokens, PromptTokens(arguments, tokenizer));
   BOLTBEAM_ASSIGN(const std::uint64_t context, ContextSize(arguments, model.hyper(), tokens.size()));
-  CatchInterrupts();
   BOLTBEAM_ASSIGN(const std::unique_ptr<engine::Engine> engine, LoadEngine(globals, model, arguments.engine, context));
   BOLTBEAM_ASSIGN(const std::unique_ptr<engine::Session> session, engine->NewSession());
   if (arguments.verbose) {
