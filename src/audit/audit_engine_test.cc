@@ -184,7 +184,7 @@ TEST_P(SlowedKernel, ShowsOnItsOwnRowAndNowhereElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shares, SlowedKernel, testing::Values(0.2, 0.05),
-                         [](const auto& info) { return fmt::format("Percent{:.0f}", info.param * 100); });
+                         [](const auto& step_info) { return fmt::format("Percent{:.0f}", step_info.param * 100); });
 
 }  // namespace
 }  // namespace boltbeam::audit
