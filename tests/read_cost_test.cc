@@ -57,7 +57,7 @@ TEST(ReadCost, InspectAndBoundOfEightBillionWeights) {
     const Cost cost = Measure(arguments);
     EXPECT_EQ(cost.status, 0) << arguments[1];
     RecordProperty(arguments[1] + "_cpu_ms", std::to_string(cost.cpu_ms));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)
+#if !defined(BOLTBEAM_SANITIZED) && defined(__OPTIMIZE__)
     EXPECT_LT(cost.cpu_ms, 50) << arguments[1];
     EXPECT_LT(cost.peak_mb, 40) << arguments[1];
 #endif

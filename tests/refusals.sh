@@ -37,8 +37,6 @@ nothing_left() {
   [[ -z $left ]] || complain "$1: left behind: $left"
 }
 
-has() { "$program" --help | grep -qE "^  $1 "; }
-
 # A whole model, and what can be wrong with one.
 "$program" synth tiny-qwen3:Q4_K_M --out good.gguf >stdout 2>stderr || complain "synth of a good file: $(cat stderr)"
 head -c 5000 good.gguf >bad-cut.gguf
@@ -59,6 +57,9 @@ refuse 2 'no-such-chip' bound good.gguf --chip no-such-chip
 refuse 2 "model 'nobody'" synth nobody:F32
 refuse 2 "type 'Q9'" synth tiny-llama:Q9
 refuse 2 'layers' synth tiny-llama:F32 --layers -1
+refuse 2 '1 to 28, as many as qwen3-0.6b has' synth qwen3-0.6b:F32 --layers 29
+refuse 2 'at most 1e+09 GB/s' bound good.gguf --bandwidth 1e300
+refuse 1 'no-such-folder' inspect good.gguf --out no-such-folder/m.txt
 refuse 1 'no-such-folder' synth tiny-llama:F32 --out no-such-folder/m.gguf
 refuse 1 'device' synth tiny-llama:F32 --out /dev/null
 refuse 1 'folder' synth tiny-llama:F32 --out bad-folder
@@ -76,6 +77,7 @@ rm -rf cache
 if [[ -c /dev/full ]]; then
   ln -s /dev/full bad-full
   refuse 1 'No space left' inspect good.gguf --out bad-full
+  "$program" --help >/dev/full 2>stderr && complain '--help on a full device: exit status 0'
   [[ -L bad-full ]] || complain '--out replaced a link to a device by a file'
 fi
 
@@ -96,23 +98,30 @@ status=$?
 (($(wc -l <stderr) == 1)) || complain "Ctrl-C: not one line: $(head -c 300 stderr)"
 nothing_left 'Ctrl-C'
 
-if has run; then
-  refuse 1 'tokenizer' run good.gguf -p hello
-  refuse 1 'bad-cut' run bad-cut.gguf -p hello
-fi
-if has bench; then
-  refuse 2 '-1' bench -m good.gguf -t -1
-  refuse 2 'boltbeam: --n-gpu-layers: not a setting' bench -m good.gguf -ngl 99
-  refuse 2 'up to 16777216' bench -m good.gguf -p 99999999
-  refuse 2 'nan' bench -m good.gguf --delay nan
-  "$program" synth tiny-qwen3:Q4_K_M --sparse --out good.gguf.sparse >/dev/null 2>&1
-  refuse 1 'holes' bench -m good.gguf.sparse -t 1
-fi
-if has audit; then
-  refuse 2 '-1' audit good.gguf -t -1
-  refuse 2 'nan' audit good.gguf --seconds nan
-  refuse 1 'bad-tail' audit bad-tail.gguf
-fi
+# Twice, the second before the first was heeded: the process ends at once and still leaves nothing.
+env --default-signal=INT "$program" synth qwen3-4b:F32 --out stopped.gguf >stdout 2>stderr </dev/null &
+stopped=$!
+sleep 1
+kill -STOP $stopped
+kill -INT $stopped
+kill -TERM $stopped
+kill -CONT $stopped
+wait $stopped
+status=$?
+((status == 130)) || complain "Ctrl-C twice: exit status $status"
+nothing_left 'Ctrl-C twice'
+
+refuse 1 'tokenizer' run good.gguf -p hello
+refuse 1 'bad-cut' run bad-cut.gguf -p hello
+refuse 2 '-1' bench -m good.gguf -t -1
+refuse 2 'boltbeam: --n-gpu-layers: not a setting' bench -m good.gguf -ngl 99
+refuse 2 'up to 16777216' bench -m good.gguf -p 99999999
+refuse 2 'nan' bench -m good.gguf --delay nan
+"$program" synth tiny-qwen3:Q4_K_M --sparse --out good.gguf.sparse >/dev/null 2>&1
+refuse 1 'holes' bench -m good.gguf.sparse -t 1
+refuse 2 '-1' audit good.gguf -t -1
+refuse 2 'nan' audit good.gguf --seconds nan
+refuse 1 'bad-tail' audit bad-tail.gguf
 
 ((failures == 0)) || exit 1
 echo "every refusal is one clear line"

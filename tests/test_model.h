@@ -27,7 +27,7 @@ class TestModel {
   using FormatOf = std::function<std::string(const std::string& name, std::uint32_t layer)>;
 
   explicit TestModel(
-      std::string architecture, const TestSizes& sizes = {}, std::string head_format = "Q8_0",
+      std::string architecture, const TestSizes& sizes = {}, const std::string& head_format = "Q8_0",
       const FormatOf& format_of = [](const auto&, auto) { return "Q8_0"; })
       : architecture_(std::move(architecture)), sizes_(sizes) {
     AddKeys();

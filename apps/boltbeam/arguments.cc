@@ -33,4 +33,16 @@ std::vector<std::string> NormaliseArguments(int argc, const char* const* argv) {
   return arguments;
 }
 
+std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
+  std::string names = CLI::Formatter::make_option_name(option, is_positional);
+  for (const std::string_view name : kLongNames) {
+    const std::string two_dashes = "--" + std::string(name);
+    const std::size_t at = names.find(two_dashes);
+    if (at == std::string::npos) continue;
+    const std::size_t end = at + two_dashes.size();
+    if (end == names.size() || names[end] == ',') names.erase(at, 1);
+  }
+  return names;
+}
+
 }  // namespace boltbeam::app

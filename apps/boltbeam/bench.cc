@@ -195,13 +195,13 @@ void AddBench(CLI::App& app, Globals& globals) {
        "Tokens of the prompt (512); lists 1,2 and ranges 1-4, 0-512+128, 16-128*2");
   list("-n,--n-gen", arguments->generated, "Tokens generated (128)");
   list("-d,--n-depth", arguments->depths, "Tokens in the context before (0)");
-  list("--pg", arguments->pairs, "-pg PP,TG: a prompt, then a generation, timed together");
+  list("--pg", arguments->pairs, "PP,TG: a prompt, then a generation, timed together");
   list("-t,--threads", arguments->threads, "Threads (one per usable core)");
   command->add_option("-r,--repetitions", arguments->repetitions, "Repetitions of each test")->capture_default_str();
-  command->add_option("--ctk,--cache-type-k", arguments->cache_k, "-ctk: f16 or f32")
+  command->add_option("--ctk,--cache-type-k", arguments->cache_k, "Format of cached keys")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
-  command->add_option("--ctv,--cache-type-v", arguments->cache_v, "-ctv: as -ctk")
+  command->add_option("--ctv,--cache-type-v", arguments->cache_v, "Format of cached values, the same")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
   command->add_option("--delay", arguments->delay_s, "Seconds to wait before each test")

@@ -17,10 +17,10 @@ constexpr std::int64_t kMostThreads = 1024;
 void EngineFlags::Add(CLI::App& command) {
   command.add_option("-t,--threads", threads, "Threads (one per usable core)")
       ->check(CLI::Range(std::int64_t{1}, kMostThreads));
-  command.add_option("--ctk,--cache-type-k", cache_k, "-ctk: f16 or f32")
+  command.add_option("--ctk,--cache-type-k", cache_k, "Format of cached keys")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
-  command.add_option("--ctv,--cache-type-v", cache_v, "-ctv: as -ctk")
+  command.add_option("--ctv,--cache-type-v", cache_v, "Format of cached values, the same")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
 }

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
 #include "arguments.h"
 #include "base/version.h"
@@ -12,7 +13,7 @@ namespace {
 
 /// "boltbeam chip measure", as far as the command line came.
 std::string CommandName(const CLI::App& app) {
-  std::string name = app.get_name();
+  const std::string& name = app.get_name();
   const std::vector<const CLI::App*> inner =
       app.get_subcommands([](const CLI::App* command) { return command->parsed(); });
   return inner.empty() ? name : name + " " + CommandName(*inner.front());
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of writing, as a full disk is
   Globals globals;
   CLI::App app("boltbeam audits what a token of an LLM costs the chip that computes it.", "boltbeam");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", std::string("boltbeam ") + boltbeam::base::kVersion);
   app.add_option("--home", globals.home, "Keep data, cache and settings below DIR instead of the XDG folders");
   app.require_subcommand(1);
@@ -43,12 +45,10 @@ int main(int argc, char** argv) {
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app.parse(std::move(arguments));
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::CallForAllHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::CallForVersion& version) {
-    return app.exit(version);
+  } catch (const CLI::Success& asked) {  // --help or --version
+    std::ostringstream text;
+    app.exit(asked, text);
+    Finish(globals, WriteOutput({}, text.str()));
   } catch (const CLI::ParseError& error) {
     const std::string command = CommandName(app);
     std::fprintf(stderr, "boltbeam: %s; see %s --help\n", UsageError(app, error).c_str(), command.c_str());

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/paths.h"
+#include "base/pending_file.h"
 #include "command.h"
 
 namespace boltbeam::app {
@@ -29,7 +30,12 @@ void AddOutputFlags(CLI::App& command, Globals& globals, const std::vector<std::
 }
 
 Result<void> WriteOutput(const Globals& globals, const std::string& text) {
-  if (!globals.out_file.empty()) return base::WriteFileAtomically(globals.out_file, text);
+  if (base::IsSpecialFile(globals.out_file)) return base::WriteFileAtomically(globals.out_file, text);
+  if (!globals.out_file.empty()) {  // no folder is made: it might be a slip of the pen
+    BOLTBEAM_ASSIGN(base::PendingFile file, base::PendingFile::Create(globals.out_file));
+    BOLTBEAM_TRY(file.Write(text));
+    return file.Commit();
+  }
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!written) return Fail(Code::kFileWrite, "stdout", std::strerror(errno), "an output that can be written to");
   return {};

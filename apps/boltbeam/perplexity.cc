@@ -53,6 +53,7 @@ Result<void> TakeText(const Arguments& arguments, const model::Model& model, mea
   if (arguments.text_file.empty()) return {};
   BOLTBEAM_ASSIGN(const std::string text, base::ReadWholeFile(arguments.text_file));
   BOLTBEAM_ASSIGN(request.tokens, tokenizer->Encode(text, {}));
+  request.text_name = arguments.text_file;
   return {};
 }
 

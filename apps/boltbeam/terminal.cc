@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/pending_file.h"
 #include "base/ticks.h"
 
 namespace boltbeam::app {
@@ -16,7 +17,10 @@ constexpr int kInterruptedStatus = 130;  // as a shell reports a process that SI
 volatile std::sig_atomic_t interrupted = 0;
 
 void OnInterrupt(int /*signal*/) {
-  if (interrupted != 0) _exit(kInterruptedStatus);
+  if (interrupted != 0) {
+    base::PendingFile::RemoveAll();
+    _exit(kInterruptedStatus);
+  }
   interrupted = 1;
 }
 

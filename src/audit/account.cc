@@ -9,13 +9,12 @@
 #include "audit/causes.h"
 #include "audit/floors.h"
 #include "measure/statistics.h"
+#include "roofline/formulas.h"
 
 namespace boltbeam::audit {
 namespace {
 
 constexpr std::size_t kLeastPairs = 5;
-constexpr double kLeastBand = 0.05;
-constexpr double kBandSpreads = 2;
 
 std::unexpected<Error> BadStamp(std::size_t thread, std::string where) {
   return Fail(Code::kMeasurementImpossible, std::move(where),
@@ -147,13 +146,6 @@ Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>&
   return {};
 }
 
-/// A cache of C bytes keeps at most C of the W bytes that every token streams, spread over its parts: a small model's
-/// part may be that much faster than the memory.
-double CachedShare(const AccountInput& input) {
-  const double streamed = static_cast<double>(MemoryBytes(input.floors));
-  return streamed > 0 ? std::min(1.0, static_cast<double>(input.cache_bytes) / streamed) : 0;
-}
-
 Result<void> RefuseFasterThanFloor(const Part& part, double band, double cached_share) {
   const double slowest = part.now_ns + part.imbalance_ns;
   if (slowest >= part.floor_ns * (1 - band) * (1 - cached_share)) return {};
@@ -171,10 +163,10 @@ Token TokenOf(const AccountInput& input, const std::vector<std::size_t>& chosen,
   token.gaps_ns = token.wait_ns + token.host_ns;
   for (const Part& part : parts) {
     token.floor_ns += part.floor_ns;
-    token.lost_ns += part.now_ns - part.floor_ns;
+    token.lost_ns += roofline::LostNs(part.now_ns, part.floor_ns);
   }
   token.traced_ns = token.floor_ns + token.lost_ns + token.gaps_ns;
-  token.unaccounted_ns = token.now_ns - token.traced_ns;
+  token.unaccounted_ns = roofline::UnaccountedNs(token.now_ns, token.floor_ns, token.lost_ns, token.gaps_ns);
   std::vector<double> tokens;
   for (const Pair& pair : input.pairs) tokens.push_back(pair.token_ns);
   const measure::Interval interval = measure::BootstrapMedian(tokens, input.seed);
@@ -236,14 +228,16 @@ Result<Account> BuildAccount(const AccountInput& input) {
   account.pairs_used = chosen.size();
   const Bandwidth bandwidth = ReadBandwidth(chosen, input.pairs);
   account.read_bandwidth_gb_s = bandwidth.gb_s;
-  account.band = std::max(kLeastBand, kBandSpreads * bandwidth.spread);
-  account.cached_share = CachedShare(input);
+  account.band = roofline::Band(bandwidth.spread);
+  // Spread over its parts: a small model's part may be that much faster than the memory.
+  account.cached_share =
+      roofline::CachedShare(static_cast<double>(input.cache_bytes), static_cast<double>(MemoryBytes(input.floors)));
   account.parts = PartsOfFloors(input, bandwidth.gb_s);
   BOLTBEAM_TRY(AddTimes(input, chosen, account.parts));
   account.token = TokenOf(input, chosen, account.parts);
   for (Part& part : account.parts) {
     BOLTBEAM_TRY(RefuseFasterThanFloor(part, account.band, account.cached_share));
-    part.excess_ns = part.now_ns - part.floor_ns;
+    part.excess_ns = roofline::LostNs(part.now_ns, part.floor_ns);
     part.share = part.now_ns / account.token.now_ns;
     part.cause = CauseOf(part, account.band);
   }

@@ -81,6 +81,9 @@ struct Account {
 /// What may remain unaccounted, as a share of the token.
 inline constexpr double kResidualBudget = 0.02;
 
+/// A wider band lets a part be twice as fast as its floor, and refuses nothing any more.
+inline constexpr double kWidestBand = 0.5;
+
 struct AccountInput {
   std::uint64_t depth = 0;
   std::span<const PartFloor> floors;

@@ -186,6 +186,11 @@ Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, Bandwid
 
 Result<void> RequireTieOut(const Audit& audit) {
   for (const Account& account : audit.accounts) {
+    if (account.band > kWidestBand) {
+      return Fail(Code::kMeasurementUnstable, fmt::format("depth {}", account.depth),
+                  fmt::format("a read bandwidth that varied by {:.0f} % from round to round", account.band * 100),
+                  fmt::format("at most {:.0f} %: a quieter machine", kWidestBand * 100));
+    }
     if (account.TiesOut()) continue;
     return Fail(
         Code::kMeasurementUnstable, fmt::format("depth {}", account.depth),

@@ -58,7 +58,8 @@ std::uint64_t ContextNeeded(const Options& options);
 Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, BandwidthSource& bandwidth,
                        const Options& options, const Hooks& hooks = {});
 
-/// kMeasurementUnstable names the depth whose residual is beyond the budget.
+/// kMeasurementUnstable names the depth whose residual is beyond the budget, or whose bandwidth varied so much that no
+/// figure of it could be refused.
 Result<void> RequireTieOut(const Audit& audit);
 
 }  // namespace boltbeam::audit

@@ -153,6 +153,23 @@ TEST_F(AuditRun, TieOutIsJudged) {
   EXPECT_TRUE(RequireTieOut(audit));
   audit.accounts[0].token.unaccounted_ns = -2.1;
   EXPECT_EQ(RequireTieOut(audit).error().code, Code::kMeasurementUnstable);
+  audit.accounts[0].token.unaccounted_ns = 0;
+  audit.accounts[0].band = kWidestBand + 0.01;
+  const auto unstable = RequireTieOut(audit);
+  ASSERT_FALSE(unstable) << "a band that lets everything pass";
+  EXPECT_EQ(unstable.error().code, Code::kMeasurementUnstable);
+  EXPECT_NE(unstable.error().Message().find("varied by 51 %"), std::string::npos) << unstable.error().Message();
+}
+
+TEST_F(AuditRun, AttentionIsNamedAfterItsCacheAtEveryDepth) {
+  for (const std::uint64_t depth : {0, 8}) {
+    for (const std::uint32_t bytes : {2U, 4U}) {
+      const auto floors = PartFloors(engine_.model(), depth, bytes);
+      const auto attention = std::ranges::find(floors, "attention", &PartFloor::role);
+      ASSERT_NE(attention, floors.end());
+      EXPECT_EQ(attention->format, bytes == 2 ? "F16" : "F32") << depth;
+    }
+  }
 }
 
 TEST_F(AuditRun, ReportsHaveTheAgreedNamesAndFitATerminal) {
@@ -181,6 +198,7 @@ TEST_F(AuditRun, ReportsHaveTheAgreedNamesAndFitATerminal) {
   for (std::string line; std::getline(lines, line);) {
     const auto columns = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
     EXPECT_LE(columns, 80) << line;
+    EXPECT_EQ(line.find("…"), std::string::npos) << "a name that was cut: " << line;
   }
   EXPECT_NE(text.find("= token"), std::string::npos);
   EXPECT_NE(report::AuditMarkdown(subject, *audit).find("| part"), std::string::npos);

@@ -8,7 +8,7 @@ namespace {
 
 std::string FormatOf(const model::Operation& operation, std::uint32_t kv_element_bytes) {
   if (operation.weights != nullptr) return operation.weights->format->name;
-  return operation.kv_bytes > 0 && kv_element_bytes == 2 ? "F16" : "F32";
+  return operation.kind == model::OpKind::kAttention && kv_element_bytes == 2 ? "F16" : "F32";
 }
 
 }  // namespace

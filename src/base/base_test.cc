@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/paths.h"
+#include "base/pending_file.h"
 #include "base/printable.h"
 #include "base/ticks.h"
 #include "base/version.h"
@@ -73,6 +74,34 @@ TEST(PathsTest, AtomicWriteLeavesNothingHalfWritten) {
   EXPECT_EQ(base::WriteFileAtomically("/proc/none/file", "text").error().code, Code::kFileWrite);
   EXPECT_EQ(base::ReadWholeFile(folder / "absent").error().code, Code::kFileNotFound);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST(PendingFileTest, AppearsWholeOrNotAtAll) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "boltbeam_pending";
+  std::filesystem::remove_all(folder);
+  const std::string name = (folder / "file").string();
+  EXPECT_EQ(base::PendingFile::Create(name).error().code, Code::kFileWrite) << "no folder is made";
+  std::filesystem::create_directories(folder);
+  const auto files = [&] { return std::distance(std::filesystem::directory_iterator(folder), {}); };
+  {
+    base::PendingFile dropped = base::PendingFile::Create(name).value();
+    ASSERT_TRUE(dropped.Write("text"));
+    EXPECT_EQ(files(), 1);
+  }
+  EXPECT_EQ(files(), 0);
+  {
+    base::PendingFile first = base::PendingFile::Create(name).value();
+    base::PendingFile kept = std::move(first);
+    ASSERT_TRUE(kept.Write("text"));
+    ASSERT_TRUE(kept.Commit());
+    base::PendingFile::RemoveAll();
+  }
+  EXPECT_EQ(base::ReadWholeFile(name).value(), "text");
+  const base::PendingFile interrupted = base::PendingFile::Create(name).value();
+  EXPECT_EQ(files(), 2);
+  base::PendingFile::RemoveAll();
+  EXPECT_EQ(files(), 1) << "what a signal handler calls";
+  std::filesystem::remove_all(folder);
 }
 
 TEST(PathsTest, DeviceIsWrittenToAndNeverReplaced) {

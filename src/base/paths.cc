@@ -1,15 +1,17 @@
 #include "base/paths.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+
+#include "base/pending_file.h"
 
 namespace boltbeam::base {
 namespace {
@@ -23,23 +25,17 @@ fs::path XdgFolder(const char* variable, const char* fallback) {
   return fs::path(home != nullptr && *home != '\0' ? home : "/tmp") / fallback / "boltbeam";
 }
 
-Result<void> WriteAll(int fd, const fs::path& path, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      return Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a folder with free space");
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 /// A device, a pipe or a terminal takes the bytes itself: a file that is renamed to its name would replace it.
 Result<void> WriteInPlace(const fs::path& path, std::string_view bytes) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return Fail(Code::kFileWrite, path.string(), std::strerror(errno), "something that can be written to");
-  const Result<void> result = WriteAll(fd, path, bytes);
+  Result<void> result;
+  while (result && !bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) result = Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a device with free space");
+    bytes.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  }
   ::close(fd);
   return result;
 }
@@ -67,22 +63,10 @@ Result<void> WriteFileAtomically(const fs::path& path, std::string_view bytes) {
   if (IsSpecialFile(path)) return WriteInPlace(path, bytes);
   std::error_code no_folder;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), no_folder);
-  const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
-  const int fd = ::open(temporary.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
-  if (fd < 0) {
-    const std::string why = no_folder ? no_folder.message() : std::strerror(errno);
-    return Fail(Code::kFileWrite, path.string(), why, "a folder that can be written to");
-  }
-  Result<void> result = WriteAll(fd, path, bytes);
-  if (result && ::fsync(fd) != 0) {
-    result = Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a folder with free space");
-  }
-  ::close(fd);
-  if (result && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    result = Fail(Code::kFileWrite, path.string(), std::strerror(errno), "a folder that can be written to");
-  }
-  if (!result) ::unlink(temporary.c_str());
-  return result;
+  if (no_folder) return Fail(Code::kFileWrite, path.string(), no_folder.message(), "a folder that can be written to");
+  BOLTBEAM_ASSIGN(PendingFile file, PendingFile::Create(path.string()));
+  BOLTBEAM_TRY(file.Write(bytes));
+  return file.Commit();
 }
 
 Result<std::string> ReadWholeFile(const fs::path& path) {

@@ -24,7 +24,7 @@ bool IsSpecialFile(const std::filesystem::path& path);
 /// Refuses a folder and a special file as the name of a file that appears by renaming.
 Result<void> CheckFileName(const std::filesystem::path& path);
 
-/// Writes a whole file or nothing: a temporary file beside it, fsync, rename. A special file is written to as it is.
+/// Writes a whole file or nothing, and the folders above it. A special file is written to as it is.
 Result<void> WriteFileAtomically(const std::filesystem::path& path, std::string_view bytes);
 
 /// The whole file; kFileNotFound or kFileRead.

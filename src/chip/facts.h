@@ -47,9 +47,9 @@ struct Chip {
       features;      // instruction sets of a CPU, as in /proc/cpuinfo: avx2, fma, f16c, avx512_vnni, ...
   std::string note;  // why limits divide by the facts that they divide by
 
-  /// The first reading of that name.
-  const Fact* Find(std::string_view name) const;
-  std::optional<double> Get(std::string_view name) const;
+  /// The first reading of the fact of that name.
+  const Fact* Find(std::string_view fact) const;
+  std::optional<double> Get(std::string_view fact) const;
   bool Has(std::string_view feature) const;
 
   /// The bandwidth and the peak that limits divide by: the fact marked so, else a measured reading; never a published
@@ -61,8 +61,8 @@ struct Chip {
 
 /// One row of the registry, and what `chip measure` writes: boltbeam.chip.v1.
 std::string ChipToJson(const Chip& chip);
-/// where names the text in errors.
-Result<Chip> ChipFromJson(std::string_view json, const std::string& where);
+/// text is JSON; where names it in errors.
+Result<Chip> ChipFromJson(std::string_view text, const std::string& where);
 
 /// The registry: data/chips/*.json, the user's rows in config_folder/chips/*.json, and --chip FILE.
 Result<std::vector<Chip>> LoadRegistry(const std::string& config_folder);

@@ -241,13 +241,13 @@ Result<Registry> ParseRegistryOrThrow(std::string_view types_json, std::string_v
 /// The embedded registry, read once. A registry that is wrong is a bug of the build, which formats_test finds; a
 /// program that has one knows no format and refuses every file.
 const Registry& Builtin() {
-  static const Registry registry = [] {
+  static const Registry kRegistry = [] {
     const auto types = base::Embedded("formats/types.json");
     const auto rows = base::Embedded("formats/rows.json");
     if (!types || !rows) return Registry{};
     return ParseRegistry(*types, *rows).value_or(Registry{});
   }();
-  return registry;
+  return kRegistry;
 }
 
 }  // namespace

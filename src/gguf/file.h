@@ -88,7 +88,7 @@ class File {
   std::span<const std::string> warnings() const;
 
   const KeyValue* Find(std::string_view key) const;  // nullptr when absent
-  const TensorInfo* FindTensor(std::string_view name) const;
+  const TensorInfo* FindTensor(std::string_view tensor) const;
 
   /// Typed reads of one key; the error names the key, what it holds and what was expected.
   Result<std::uint64_t> GetUnsigned(std::string_view key) const;

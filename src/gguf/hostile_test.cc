@@ -89,16 +89,8 @@ TEST(HostileTest, ManyKeysTakeTimeThatGrowsWithTheirNumber) {
   EXPECT_EQ(file->GetUnsigned("a.k99999").value(), 1U);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BOLTBEAM_OWN_ALLOCATOR 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define BOLTBEAM_OWN_ALLOCATOR 1
-#endif
-#endif
-
 TEST(HostileTest, TooLittleMemoryIsAnError) {
-#ifdef BOLTBEAM_OWN_ALLOCATOR
+#ifdef BOLTBEAM_SANITIZED
   GTEST_SKIP() << "a sanitizer's allocator ends the program when memory runs out";
 #else
   const testing::Bytes head = testing::Bytes().Raw("GGUF").Number(3U).Number<std::uint64_t>(0).Number<std::uint64_t>(1);

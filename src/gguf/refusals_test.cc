@@ -20,7 +20,6 @@ namespace boltbeam::gguf {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Builder;
 using testing::MemoryFile;
 using testing::SmallModel;
 

@@ -1,15 +1,14 @@
 #include "gguf/writer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "base/checked.h"
-#include "base/paths.h"
+#include "base/pending_file.h"
 #include "base/printable.h"
 #include "formats/format.h"
 #include "gguf/contents.h"
@@ -32,20 +31,10 @@ void AppendText(std::string& out, std::string_view text) {
 }  // namespace
 
 struct Writer::State {
-  State() = default;
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    if (fd >= 0) ::close(fd);
-    if (!temporary.empty() && !finished) ::unlink(temporary.c_str());
-  }
-
-  [[nodiscard]] std::unexpected<Error> WriteError(int error) const {
-    return Fail(Code::kFileWrite, path, std::strerror(error), "a folder with free space");
-  }
+  explicit State(base::PendingFile pending) : file(std::move(pending)) {}
 
   [[nodiscard]] std::unexpected<Error> OrderError(std::string found, std::string expected) const {
-    return Fail(Code::kGgufWriteOrder, path, std::move(found), std::move(expected));
+    return Fail(Code::kGgufWriteOrder, file.path(), std::move(found), std::move(expected));
   }
 
   void BeginKey(std::string_view key, ValueType type) {
@@ -74,15 +63,8 @@ struct Writer::State {
     return {};
   }
 
-  Result<void> WriteAll(std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return WriteError(errno);
-      if (count == 0) return WriteError(ENOSPC);
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
-    return {};
+  Result<void> WriteAll(std::span<const std::byte> bytes) {
+    return file.Write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 
   /// After the last byte of the current tensor: its padding, and the next tensor.
@@ -98,10 +80,7 @@ struct Writer::State {
     written = 0;
   }
 
-  std::string path;
-  std::string temporary;
-  int fd = -1;
-  bool finished = false;
+  base::PendingFile file;
   bool begun = false;
   std::uint64_t alignment = kDefaultAlignment;
   std::uint64_t keys = 0;
@@ -122,14 +101,9 @@ Result<Writer> Writer::Create(const std::string& path, std::uint32_t alignment) 
     return Fail(Code::kGgufAlignment, path, fmt::format("an alignment of {}", alignment),
                 fmt::format("a multiple of 8, at most {}", kMaxAlignment));
   }
-  BOLTBEAM_TRY(base::CheckFileName(path));
-  auto state = std::make_unique<State>();
-  state->path = path;
+  BOLTBEAM_ASSIGN(base::PendingFile file, base::PendingFile::Create(path));
+  auto state = std::make_unique<State>(std::move(file));
   state->alignment = alignment;
-  std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  state->fd = ::open(temporary.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
-  if (state->fd < 0) return Fail(Code::kFileWrite, path, std::strerror(errno), "a folder that can be written to");
-  state->temporary = std::move(temporary);
   Writer writer(std::move(state));
   if (alignment != kDefaultAlignment) writer.Add("general.alignment", alignment);
   return writer;
@@ -218,7 +192,7 @@ Result<std::uint64_t> Writer::Begin(std::span<const Tensor> tensors) {
   std::uint64_t total = 0;
   std::vector<std::uint64_t> sizes;
   for (const Tensor& tensor : tensors) {
-    const std::string where = fmt::format("{}: tensor '{}'", state.path, base::Printable(tensor.name));
+    const std::string where = fmt::format("{}: tensor '{}'", state.file.path(), base::Printable(tensor.name));
     BOLTBEAM_ASSIGN(const std::uint64_t bytes, SizeOf(tensor, where));
     AppendText(infos, tensor.name);
     Append(infos, static_cast<std::uint32_t>(tensor.shape.size()));
@@ -271,7 +245,7 @@ Result<void> Writer::SkipTensor() {
   BOLTBEAM_TRY(state.Flush());
   const std::uint64_t rest = state.sizes[state.current] - state.written;
   const std::uint64_t padding = AlignUp(state.sizes[state.current], state.alignment) - state.sizes[state.current];
-  if (::lseek(state.fd, static_cast<off_t>(rest + padding), SEEK_CUR) < 0) return state.WriteError(errno);
+  if (::lseek(state.file.fd(), static_cast<off_t>(rest + padding), SEEK_CUR) < 0) return state.file.WriteError(errno);
   state.NextTensor();
   return {};
 }
@@ -284,11 +258,9 @@ Result<void> Writer::Finish() {
   }
   BOLTBEAM_TRY(state.Flush());
   // A hole at the end is not yet part of the file.
-  const off_t end = ::lseek(state.fd, 0, SEEK_CUR);
-  if (end < 0 || ::ftruncate(state.fd, end) != 0 || ::fsync(state.fd) != 0) return state.WriteError(errno);
-  if (::rename(state.temporary.c_str(), state.path.c_str()) != 0) return state.WriteError(errno);
-  state.finished = true;
-  return {};
+  const off_t end = ::lseek(state.file.fd(), 0, SEEK_CUR);
+  if (end < 0 || ::ftruncate(state.file.fd(), end) != 0) return state.file.WriteError(errno);
+  return state.file.Commit();
 }
 
 }  // namespace boltbeam::gguf

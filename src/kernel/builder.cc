@@ -24,6 +24,7 @@ Value Builder::Define(Type type) {
 }
 
 Instruction& Builder::Append(Instruction instruction) {
+  if (instruction.note.empty()) instruction.note = std::exchange(note_, {});
   open_.back().code.push_back(std::move(instruction));
   return open_.back().code.back();
 }
@@ -70,68 +71,47 @@ Value Builder::Emit(Op op, Type type, const std::vector<Value>& operands) {
   return AppendWithResult(std::move(instruction), type);
 }
 
+Instruction Builder::Access(Op op, std::uint32_t buffer, Memory memory, std::int64_t constant,
+                            const std::vector<Value>& operands) {
+  Instruction access;
+  access.op = op;
+  for (const Value operand : operands) access.operands.push_back(operand.id());
+  access.buffer = buffer;
+  access.memory = memory;
+  access.offset = constant;
+  return access;
+}
+
 Value Builder::Load(std::uint32_t buffer, Type type, Memory memory, Value offset, std::int64_t constant, bool ordered) {
-  Instruction load;
-  load.op = Op::kLoad;
-  load.operands = {offset.id()};
-  load.buffer = buffer;
-  load.memory = memory;
-  load.offset = constant;
+  Instruction load = Access(Op::kLoad, buffer, memory, constant, {offset});
   load.ordered = ordered;
   return AppendWithResult(std::move(load), type);
 }
 
 Value Builder::LoadStrided(std::uint32_t buffer, Type type, Memory memory, Value offset, Value stride,
                            std::int64_t constant) {
-  Instruction load;
-  load.op = Op::kLoadStrided;
-  load.operands = {offset.id(), stride.id()};
-  load.buffer = buffer;
-  load.memory = memory;
-  load.offset = constant;
-  return AppendWithResult(std::move(load), type);
+  return AppendWithResult(Access(Op::kLoadStrided, buffer, memory, constant, {offset, stride}), type);
 }
 
 Value Builder::LoadBroadcast(std::uint32_t buffer, Type type, Memory memory, Value offset, std::int64_t constant) {
-  Instruction load;
-  load.op = Op::kLoadBroadcast;
-  load.operands = {offset.id()};
-  load.buffer = buffer;
-  load.memory = memory;
-  load.offset = constant;
-  return AppendWithResult(std::move(load), type);
+  return AppendWithResult(Access(Op::kLoadBroadcast, buffer, memory, constant, {offset}), type);
 }
 
 void Builder::Store(std::uint32_t buffer, Value offset, Value value, Memory memory, std::int64_t constant) {
-  Instruction store;
-  store.op = Op::kStore;
+  Instruction store = Access(Op::kStore, buffer, memory, constant, {offset, value});
   store.type = value.type();
-  store.operands = {offset.id(), value.id()};
-  store.buffer = buffer;
-  store.memory = memory;
-  store.offset = constant;
   Append(std::move(store));
 }
 
 void Builder::StoreStrided(std::uint32_t buffer, Value offset, Value stride, Value value, Memory memory,
                            std::int64_t constant) {
-  Instruction store;
-  store.op = Op::kStoreStrided;
+  Instruction store = Access(Op::kStoreStrided, buffer, memory, constant, {offset, stride, value});
   store.type = value.type();
-  store.operands = {offset.id(), stride.id(), value.id()};
-  store.buffer = buffer;
-  store.memory = memory;
-  store.offset = constant;
   Append(std::move(store));
 }
 
 void Builder::Prefetch(std::uint32_t buffer, Value offset, std::int64_t constant) {
-  Instruction prefetch;
-  prefetch.op = Op::kPrefetch;
-  prefetch.operands = {offset.id()};
-  prefetch.buffer = buffer;
-  prefetch.offset = constant;
-  Append(std::move(prefetch));
+  Append(Access(Op::kPrefetch, buffer, Memory::kWord, constant, {offset}));
 }
 
 Value Builder::Shuffle(Value value, std::vector<std::int32_t> lanes) {
@@ -163,6 +143,7 @@ std::vector<Value> Builder::Loop(Value from, Value to, Value step, const std::ve
                                  const LoopBody& body) {
   Instruction loop;
   loop.op = Op::kLoop;
+  loop.note = std::exchange(note_, {});
   loop.operands = {from.id(), to.id(), step.id()};
   Region region;
   const Value counter = Define({Scalar::kI64, 1});
@@ -189,6 +170,7 @@ std::vector<Value> Builder::Loop(Value from, Value to, Value step, const std::ve
 void Builder::If(Value condition, const std::function<void()>& body) {
   Instruction branch;
   branch.op = Op::kIf;
+  branch.note = std::exchange(note_, {});
   branch.operands = {condition.id()};
   open_.emplace_back();
   body();

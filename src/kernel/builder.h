@@ -82,6 +82,9 @@ class Builder {
   std::vector<Value> Loop(Value from, Value to, Value step, const std::vector<Value>& initial, const LoopBody& body);
   void If(Value condition, const std::function<void()>& body);
 
+  /// Says, for a person who reads the print, what the next instruction begins.
+  void Note(std::string text) { note_ = std::move(text); }
+
   /// The general form that the operators use.
   Value Emit(Op op, Type type, const std::vector<Value>& operands);
 
@@ -93,11 +96,14 @@ class Builder {
   Value Constant(Type type, std::uint64_t bits);
   Instruction& Append(Instruction instruction);
   Value AppendWithResult(Instruction instruction, Type type);
+  static Instruction Access(Op op, std::uint32_t buffer, Memory memory, std::int64_t constant,
+                            const std::vector<Value>& operands);
 
   Program program_;
   std::vector<Region> open_;            // the regions being written, innermost last
   std::vector<Instruction> constants_;  // moved to the front by Finish
   std::map<std::tuple<Scalar, std::uint16_t, std::uint64_t>, ValueId> constant_ids_;
+  std::string note_;  // of the next instruction
 };
 
 Value operator+(Value a, Value b);

@@ -211,7 +211,7 @@ TEST(InterpreterTest, LanesMove) {
       [&](auto, auto, auto) { return in[0][5]; });
   lane = 0;
   ExpectLanes(
-      in, kWords, [](Builder& b, auto) { return b.LaneIndex(kLanes); },
+      in, kWords, [](Builder& b, const auto&) { return b.LaneIndex(kLanes); },
       [&](auto, auto, auto) { return static_cast<std::uint32_t>(lane++); });
 }
 

@@ -55,7 +55,10 @@ std::string ConstantText(const Type& type, std::uint64_t imm) {
 
 class Printer {
  public:
-  explicit Printer(const Program& program) : program_(program), names_(program.types.size()) { Name(program.body); }
+  explicit Printer(const Program& program, bool with_notes = true)
+      : program_(program), with_notes_(with_notes), names_(program.types.size()) {
+    Name(program.body);
+  }
 
   std::string Whole() {
     text_ = fmt::format("kernel {}\n  {}\n  provenance {}\n", program_.name, program_.description,
@@ -181,6 +184,7 @@ class Printer {
     const std::string indent(static_cast<std::size_t>(depth) * 2, ' ');
     for (const Instruction& instruction : region.code) {
       if (IsInlined(instruction)) continue;
+      if (with_notes_ && !instruction.note.empty()) text_ += fmt::format("{}# {}\n", indent, instruction.note);
       text_ += indent + Line(instruction);
       if (instruction.body.empty()) {
         text_ += '\n';
@@ -194,6 +198,7 @@ class Printer {
   }
 
   const Program& program_;
+  const bool with_notes_;
   std::vector<std::string> names_;  // by value: its number or, of a constant, what it is; empty: not defined
   std::uint32_t numbered_ = 0;
   std::string text_;
@@ -215,6 +220,6 @@ std::string PrintLine(const Program& program, const Instruction& instruction) {
   return Printer(program).Line(instruction);
 }
 
-std::string Identity(const Program& program) { return base::Sha256Hex(Print(program)); }
+std::string Identity(const Program& program) { return base::Sha256Hex(Printer(program, false).Whole()); }
 
 }  // namespace boltbeam::kernel

@@ -115,6 +115,7 @@ struct Instruction {
   bool ordered = false;             // a load that keeps its place in the stream of loads
   std::vector<std::int32_t> table;  // kShuffle, kTable16
   std::vector<Region> body;         // kLoop, kIf: one region
+  std::string note;                 // for a person: what begins here; no part of the identity
 };
 
 struct Region {
@@ -146,11 +147,11 @@ struct Program {
 std::string_view ProvenanceName(Provenance provenance);
 std::string_view OpName(Op op);
 
-/// Readable and canonical: equal programs print equally, and the print is what the identity hashes.
+/// Readable and canonical: equal programs with equal notes print equally.
 std::string Print(const Program& program);
 /// One instruction on one line, without its body: what errors name.
 std::string PrintLine(const Program& program, const Instruction& instruction);
-/// SHA-256 of the print.
+/// SHA-256 of the print without its notes.
 std::string Identity(const Program& program);
 
 }  // namespace boltbeam::kernel

@@ -64,6 +64,25 @@ if %11 {
 
 TEST(PrintTest, GoldenText) { EXPECT_EQ(Print(Sample()), kGolden); }
 
+TEST(PrintTest, NotesStandBeforeWhatTheyDescribeAndAreNoPartOfTheIdentity) {
+  Program noted = Sample();
+  for (Instruction& instruction : noted.body.code)
+    if (instruction.op == Op::kLoop) instruction.note = "weights of a row";
+  EXPECT_NE(Print(noted).find("\n# weights of a row\n%2 = loop"), std::string::npos);
+  EXPECT_EQ(Identity(noted), Identity(Sample()));
+
+  Builder b("noted", "");
+  b.Note("outer");
+  b.Loop(b.I64(0), b.I64(4), b.I64(1), {}, [&](Value at, auto) -> std::vector<Value> {
+    b.Note("inner");
+    static_cast<void>(at * 4);
+    return {};
+  });
+  const std::string text = Print(std::move(b).Finish());
+  EXPECT_NE(text.find("# outer\nloop"), std::string::npos) << text;
+  EXPECT_NE(text.find("  # inner\n  %1 = mul"), std::string::npos) << text;
+}
+
 TEST(PrintTest, EqualProgramsHaveEqualIdentitiesAndOthersDiffer) {
   EXPECT_EQ(Identity(Sample()), Identity(Sample()));
   EXPECT_EQ(Identity(Sample()).size(), 64U);

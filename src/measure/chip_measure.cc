@@ -27,8 +27,12 @@ struct Run {
   std::uint32_t done = 0, total = 0;
   double dispatch_ns = 0;
 
-  Result<void> Advance() {
+  [[nodiscard]] Result<void> Check() const {
     if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "chip measure", "stopped by the user");
+    return {};
+  }
+  Result<void> Advance() {
+    BOLTBEAM_TRY(Check());
     if (hooks.progress) hooks.progress(++done, total);
     return {};
   }
@@ -56,11 +60,14 @@ std::string ShapeText(const StreamShape& shape) {
 }
 
 // The fastest shape, then fresh passes of it: the choice itself flatters the winner.
-chip::Fact MeasureStream(Run& run, StreamProbe& probe, runtime::ThreadPool& pool, const std::string& name,
-                         std::uint64_t bytes, std::uint32_t repeats, const char* what) {
+Result<chip::Fact> MeasureStream(Run& run, StreamProbe& probe, runtime::ThreadPool& pool, const std::string& name,
+                                 std::uint64_t bytes, std::uint32_t repeats, const char* what) {
   const std::size_t shape = probe.FastestShapes(pool, kChoosingRounds, bytes, repeats).front();
   std::vector<double> samples;
-  for (std::uint32_t i = 0; i < kSamples; ++i) samples.push_back(probe.Pass(pool, shape, bytes, repeats));
+  for (std::uint32_t i = 0; i < kSamples; ++i) {
+    BOLTBEAM_TRY(run.Check());
+    samples.push_back(probe.Pass(pool, shape, bytes, repeats));
+  }
   const std::uint64_t length = bytes == 0 ? probe.bytes() : bytes;
   return run.Add(
       name, samples, "GB/s",
@@ -93,8 +100,9 @@ Result<void> MeasureMemory(Run& run, StreamProbe& probe, runtime::ThreadPool& al
     BOLTBEAM_TRY(run.Advance());
     const std::vector<int> cpus(run.cpus.begin(), run.cpus.begin() + threads);
     BOLTBEAM_ASSIGN(const auto pool, runtime::ThreadPool::Create(cpus));
-    const chip::Fact fact = MeasureStream(run, probe, *pool, fmt::format("read_bandwidth_gb_s.threads_{}", threads), 0,
-                                          1, "streaming read");
+    BOLTBEAM_ASSIGN(const chip::Fact fact,
+                    MeasureStream(run, probe, *pool, fmt::format("read_bandwidth_gb_s.threads_{}", threads), 0, 1,
+                                  "streaming read"));
     if (fact.value > best.value) best = fact;
   }
   best.name = "read_bandwidth_gb_s";
@@ -110,8 +118,8 @@ Result<void> MeasureMemory(Run& run, StreamProbe& probe, runtime::ThreadPool& al
   const std::uint64_t set = std::min(level2 / 2 * all.size(), probe.bytes());
   const double pass_ns = static_cast<double>(set) / best.value;
   const auto repeats = static_cast<std::uint32_t>(kLeastDispatches * run.dispatch_ns * 4 / pass_ns) + 8;
-  const chip::Fact cache =
-      MeasureStream(run, probe, all, "cache_bandwidth_gb_s", set, repeats, "repeated read in the caches");
+  BOLTBEAM_ASSIGN(const chip::Fact cache,
+                  MeasureStream(run, probe, all, "cache_bandwidth_gb_s", set, repeats, "repeated read in the caches"));
   return RefuseAbove("read bandwidth", best.value, "the caches' bandwidth", cache.value, Band(best), "GB/s");
 }
 

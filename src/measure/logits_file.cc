@@ -1,15 +1,11 @@
 #include "measure/logits_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <utility>
-
-#include "base/paths.h"
 
 namespace boltbeam::measure {
 namespace {
@@ -135,59 +131,27 @@ Result<LogitsRow> LogitsReader::Row(std::uint64_t index) {
 
 Result<LogitsWriter> LogitsWriter::Create(const std::string& path, const LogitsHeader& header,
                                           std::span<const std::int32_t> tokens) {
-  BOLTBEAM_TRY(base::CheckFileName(path));
-  LogitsWriter writer;
-  writer.path_ = path;
-  writer.temporary_ = fmt::format("{}.{}.tmp", path, ::getpid());
-  writer.header_ = header;
-  writer.row_.resize(header.RowCodes());
-  writer.file_.open(writer.temporary_, std::ios::binary | std::ios::trunc);
-  writer.file_.write(kMagic.data(), kMagic.size());
+  BOLTBEAM_ASSIGN(base::PendingFile file, base::PendingFile::Create(path));
+  std::string head(kMagic);
   for (const std::int32_t value : {header.context, header.vocabulary, header.chunks}) {
-    writer.file_.write(Bytes(&value), sizeof value);
+    head.append(Bytes(&value), sizeof value);
   }
-  writer.file_.write(Bytes(tokens.data()), static_cast<std::streamsize>(TokenBytes(header)));
-  if (!writer.file_) return writer.WriteError();
-  return writer;
-}
-
-LogitsWriter::LogitsWriter(LogitsWriter&& other) noexcept
-    : path_(std::move(other.path_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      file_(std::move(other.file_)),
-      header_(other.header_),
-      rows_(other.rows_),
-      row_(std::move(other.row_)) {}
-
-LogitsWriter::~LogitsWriter() {
-  if (temporary_.empty()) return;
-  file_.close();
-  std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
-}
-
-std::unexpected<Error> LogitsWriter::WriteError() const {
-  return Fail(Code::kFileWrite, path_, std::strerror(errno), "a folder that can be written to, with free space");
+  head.append(Bytes(tokens.data()), TokenBytes(header));
+  BOLTBEAM_TRY(file.Write(head));
+  return LogitsWriter(std::move(file), header);
 }
 
 Result<void> LogitsWriter::Append(std::span<const float> logits) {
   EncodeLogits(logits, row_);
-  file_.write(Bytes(row_.data()), static_cast<std::streamsize>(2 * row_.size()));
-  if (!file_) return WriteError();
   ++rows_;
-  return {};
+  return file_.Write({Bytes(row_.data()), 2 * row_.size()});
 }
 
 Result<void> LogitsWriter::Finish() {
   if (rows_ != header_.Rows()) {
-    return Fail(Code::kInternal, path_, fmt::format("{} rows", rows_), fmt::format("{}", header_.Rows()));
+    return Fail(Code::kInternal, file_.path(), fmt::format("{} rows", rows_), fmt::format("{}", header_.Rows()));
   }
-  file_.close();
-  std::error_code error;
-  if (file_) std::filesystem::rename(temporary_, path_, error);
-  if (!file_ || error) return WriteError();
-  temporary_.clear();
-  return {};
+  return file_.Commit();
 }
 
 }  // namespace boltbeam::measure

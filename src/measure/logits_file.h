@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/pending_file.h"
 
 namespace boltbeam::measure {
 
@@ -62,19 +63,14 @@ class LogitsWriter {
   /// `tokens` are the whole chunks. The file appears under its name only when Finish succeeds.
   static Result<LogitsWriter> Create(const std::string& path, const LogitsHeader& header,
                                      std::span<const std::int32_t> tokens);
-  LogitsWriter(LogitsWriter&& other) noexcept;
-  LogitsWriter& operator=(LogitsWriter&&) = delete;
-  ~LogitsWriter();
-
   Result<void> Append(std::span<const float> logits);
   Result<void> Finish();
 
  private:
-  LogitsWriter() = default;
-  [[nodiscard]] std::unexpected<Error> WriteError() const;
+  LogitsWriter(base::PendingFile file, const LogitsHeader& header)
+      : file_(std::move(file)), header_(header), row_(header.RowCodes()) {}
 
-  std::string path_, temporary_;  // temporary_ is empty once there is nothing to remove
-  std::ofstream file_;
+  base::PendingFile file_;
   LogitsHeader header_;
   std::uint64_t rows_ = 0;
   std::vector<std::uint16_t> row_;

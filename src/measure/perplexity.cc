@@ -63,7 +63,7 @@ class Measurement {
     const std::uint64_t context = request_.context;
     chunks_ = context < kLeastContext ? 0 : request_.tokens.size() / context;
     if (chunks_ == 0) {
-      return Fail(Code::kTextTooShort, "text", fmt::format("{} tokens", request_.tokens.size()),
+      return Fail(Code::kTextTooShort, request_.text_name, fmt::format("{} tokens", request_.tokens.size()),
                   fmt::format("at least {}, one chunk: take a longer text or a smaller -c",
                               std::max(context, std::uint64_t{4})));
     }

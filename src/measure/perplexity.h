@@ -40,6 +40,7 @@ Result<PositionScore> ScorePosition(std::span<const float> logits, std::int32_t 
 
 struct PerplexityRequest {
   std::vector<std::int32_t> tokens;  // of the whole text; with a base those of its file
+  std::string text_name = "text";    // in errors
   std::uint32_t context = 512;       // tokens of a chunk; with a base that of its file
   std::uint64_t max_chunks = 0;      // 0: all
   std::uint32_t vocabulary = 0;      // logits of a token

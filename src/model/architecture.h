@@ -53,7 +53,7 @@ struct ArchitectureRegistry {
   [[nodiscard]] Result<const ArchitectureRow*> Find(std::string_view name) const;
 };
 
-Result<ArchitectureRegistry> ParseArchitectures(std::string_view json);
+Result<ArchitectureRegistry> ParseArchitectures(std::string_view text);
 /// The embedded registry.
 Result<ArchitectureRegistry> LoadArchitectures();
 

@@ -10,8 +10,6 @@
 namespace boltbeam::model {
 namespace {
 
-constexpr std::uint32_t kMostLayers = 1024;
-
 Result<std::uint64_t> DimensionOf(const std::string& symbol, const HyperParameters& hyper) {
   if (symbol == "hidden") return hyper.hidden;
   if (symbol == "ffn") return hyper.ffn;
@@ -69,8 +67,9 @@ Result<SynthPlan> PlanSynth(std::string_view spec, const SynthOptions& options) 
   const std::string_view type = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
   BOLTBEAM_ASSIGN(const Shape* shape, shapes.Find(spec.substr(0, colon)));
   BOLTBEAM_ASSIGN(const Mixture* mixture, mixtures.Find(type));
-  if (options.layers > kMostLayers) {
-    return Fail(Code::kUsage, "--layers", fmt::format("{}", options.layers), fmt::format("1 to {}", kMostLayers));
+  if (options.layers > shape->hyper.layers) {
+    return Fail(Code::kUsage, "--layers", fmt::format("{}", options.layers),
+                fmt::format("1 to {}, as many as {} has", shape->hyper.layers, shape->name));
   }
   BOLTBEAM_ASSIGN(const ArchitectureRegistry architectures, LoadArchitectures());
   BOLTBEAM_ASSIGN(const ArchitectureRow* row, architectures.Find(shape->architecture));

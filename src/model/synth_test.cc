@@ -189,10 +189,8 @@ TEST_F(SynthTest, NothingIsLeftWhenCancelled) {
 }
 
 TEST_F(SynthTest, AFileThatCanNotFitIsRefusedBeforeWriting) {
-  SynthOptions options;
-  options.layers = 1024;
+  const SynthOptions options;
   SynthPlan plan = PlanSynth("qwen3-8b:F32", options).value();
-  // Some 2 TB; a larger disk would need more of them.
   const std::vector<SynthTensor> once = plan.tensors;
   while (plan.data_bytes() < fs::space(folder_).available)
     plan.tensors.insert(plan.tensors.end(), once.begin(), once.end());

@@ -17,40 +17,49 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMicro = 1e3;  // ns
 constexpr double kCacheWorthNaming = 0.02;
+constexpr double kLongTokenNs = 1e7;
 
-std::string Micro(double ns) { return Decimal(ns / kMicro, 1); }
+// A long token's microseconds need no tenths, and its table no wider columns.
+struct Micro {
+  explicit Micro(const audit::Account& account) : places(account.token.now_ns < kLongTokenNs ? 1 : 0) {}
+  std::string operator()(double ns) const { return Decimal(ns / kMicro, places); }
+  int places;
+};
 
 Table PartsTable(const audit::Account& account) {
+  const Micro micro(account);
   Table table({{"part", "role", Align::kLeft},
                {"format", "format", Align::kLeft},
                {"calls", "calls"},
                {"bytes", "bytes"},
-               {"floor µs", "floor_ns"},
-               {"now µs", "now_ns"},
+               {"floor", "floor_ns"},
+               {"now", "now_ns"},
                {"excess", "excess_ns"},
                {"share", "share"},
                {"cause", "cause", Align::kLeft}});
   for (const audit::Part& part : account.parts) {
     table.Add({part.role, part.format, std::to_string(part.calls), Bytes(static_cast<double>(part.bytes)),
-               Micro(part.floor_ns), Micro(part.now_ns), Micro(part.excess_ns), Percent(part.share), part.cause});
+               micro(part.floor_ns), micro(part.now_ns), micro(part.excess_ns), Decimal(part.share * 100, 1),
+               part.cause});
   }
   return table;
 }
 
 Table TieOut(const audit::Account& account) {
   const audit::Token& token = account.token;
-  Table table({{"", "line", Align::kLeft}, {"µs", "ns"}, {"share", "share"}, {"", "", Align::kLeft}});
+  const Micro micro(account);
+  Table table({{"", "line", Align::kLeft}, {"time", "ns"}, {"share", "share"}, {"", "", Align::kLeft}});
   const auto line = [&](const char* name, double ns, std::string remark) {
-    table.Add({name, Micro(ns), Percent(ns / token.now_ns), std::move(remark)});
+    table.Add({name, micro(ns), Decimal(ns / token.now_ns * 100, 1), std::move(remark)});
   };
   line("  floor", token.floor_ns, fmt::format("all bytes at {:.2f} GB/s", account.read_bandwidth_gb_s));
   line("+ lost in kernels", token.lost_ns, "");
-  line("+ gaps", token.gaps_ns, fmt::format("waiting {}, host {}", Micro(token.wait_ns), Micro(token.host_ns)));
+  line("+ gaps", token.gaps_ns, fmt::format("waiting {}, host {}", micro(token.wait_ns), micro(token.host_ns)));
   line("+ unaccounted", token.unaccounted_ns,
        account.TiesOut() ? fmt::format("within {}", Percent(audit::kResidualBudget, 0))
                          : fmt::format("more than {}: does not tie out", Percent(audit::kResidualBudget, 0)));
   table.AddRule();
-  line("= token", token.now_ns, fmt::format("{} to {}", Micro(token.now_low_ns), Micro(token.now_high_ns)));
+  line("= token", token.now_ns, fmt::format("{} to {}", micro(token.now_low_ns), micro(token.now_high_ns)));
   return table;
 }
 
@@ -60,7 +69,8 @@ std::string Rate(const audit::Account& account) {
 }
 
 std::string Heading(const AuditSubject& subject, const audit::Account& account) {
-  return fmt::format("{}, {} threads, depth {}", subject.model_type, subject.threads, account.depth);
+  return fmt::format("{}, {} threads, depth {}; times in µs, shares in %", subject.model_type, subject.threads,
+                     account.depth);
 }
 
 std::string Method(const audit::Audit& audit, const audit::Account& account) {

@@ -21,7 +21,12 @@ std::string JsonText(const ordered_json& json) {
 
 std::string TableText(const Table& table, Form form) {
   if (form == Form::kCsv) return table.Csv();
-  return form == Form::kMarkdown ? table.Markdown() : table.Text(120);
+  return form == Form::kMarkdown ? table.Markdown() : table.Text();
+}
+
+std::string_view ShortProvenance(kernel::Provenance provenance) {
+  const std::string_view name = kernel::ProvenanceName(provenance);
+  return name.substr(0, name.find('_'));
 }
 
 ordered_json ListJson(const std::vector<PlannedKernel>& kernels) {
@@ -120,23 +125,34 @@ std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
 
 std::string KernelListReport(const std::vector<PlannedKernel>& kernels, Form form) {
   if (form == Form::kJson) return JsonText(ListJson(kernels));
+  // A terminal shows the family: the shape is in the full name, which the id stands for.
+  const auto shown_name = [form](const std::string& name) {
+    return form == Form::kText ? name.substr(0, name.find('.')) : name;
+  };
   Table table({{"part", "part", Align::kLeft},
                {"format", "format", Align::kLeft},
                {"kernel", "kernel", Align::kLeft},
                {"id", "kernel_id", Align::kLeft},
-               {"provenance", "provenance", Align::kLeft},
+               {"origin", "provenance", Align::kLeft},
                {"steps", "steps"},
                {"bytes", "stored_bytes"}});
   for (const PlannedKernel& kernel : kernels) {
     table.Add({kernel.part,
                kernel.format,
-               kernel.program->name,
+               {shown_name(kernel.program->name), kernel.program->name},
                {kernel.id.substr(0, kShownId), kernel.id},
-               std::string(kernel::ProvenanceName(kernel.program->provenance)),
+               {std::string(form == Form::kText ? ShortProvenance(kernel.program->provenance)
+                                                : kernel::ProvenanceName(kernel.program->provenance)),
+                std::string(kernel::ProvenanceName(kernel.program->provenance))},
                std::to_string(kernel.steps),
                {Thousands(kernel.stored_bytes), std::to_string(kernel.stored_bytes)}});
   }
-  return TableText(table, form);
+  if (form != Form::kText) return TableText(table, form);
+  return table.Text() + "\n" +
+         Wrap(
+             "origin: compiler, generated from the format's layout and a formula over the chip's facts; search, with a "
+             "geometry that a search chose. `boltbeam kernel show MODEL --part PART|ID` prints a kernel.") +
+         "\n";
 }
 
 std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Form form) {
@@ -144,10 +160,12 @@ std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Fo
   const auto wrong = std::ranges::count(checks, false, &engine::KernelCheck::ok);
   const std::string text = TableText(form == Form::kCsv ? TensorTable(checks) : KernelTable(checks), form);
   if (form != Form::kText) return text;
-  return text + fmt::format(
-                    "\n{} of {} checks agree with double arithmetic. error: the worst row's difference over the "
-                    "sum of the\nabsolute values of its terms, at most {:.0e}.\n",
-                    checks.size() - static_cast<std::size_t>(wrong), checks.size(), engine::kKernelErrorLimit);
+  return text + "\n" +
+         Wrap(
+             fmt::format("{} of {} checks agree with double arithmetic. error: the worst row's difference over the sum "
+                         "of the absolute values of its terms, at most {:.0e}.",
+                         checks.size() - static_cast<std::size_t>(wrong), checks.size(), engine::kKernelErrorLimit)) +
+         "\n";
 }
 
 Result<std::string> KernelText(const PlannedKernel& kernel, const codegen::Target& target, Stage stage) {

@@ -135,9 +135,10 @@ std::string InWords(const chip::Fact& fact) {
   return words + ", " + fact.name;
 }
 
-Result<void> CheckPositive(std::string_view flag, std::optional<double> value) {
-  if (!value || (std::isfinite(*value) && *value > 0)) return {};
-  return Fail(Code::kBoundOptions, std::string(flag), fmt::format("{}", *value), "a number above 0");
+Result<void> CheckRate(std::string_view flag, std::optional<double> value, double most, std::string_view unit) {
+  if (!value || (*value > 0 && *value <= most)) return {};
+  return Fail(Code::kBoundOptions, std::string(flag), fmt::format("{}", *value),
+              fmt::format("a number above 0, at most {:g} {}", most, unit));
 }
 
 }  // namespace
@@ -157,8 +158,10 @@ std::string_view LimitName(Limit limit) {
 }
 
 Result<Roof> RoofOf(const chip::Chip& chip, std::optional<double> bandwidth_gb_s, std::optional<double> peak_flop_s) {
-  BOLTBEAM_TRY(CheckPositive("--bandwidth", bandwidth_gb_s));
-  BOLTBEAM_TRY(CheckPositive("--peak", peak_flop_s));
+  // Far beyond any machine, but not so far that a floor rounds to nothing.
+  constexpr double kMostGbS = 1e9, kMostFlopS = 1e24;
+  BOLTBEAM_TRY(CheckRate("--bandwidth", bandwidth_gb_s, kMostGbS, "GB/s"));
+  BOLTBEAM_TRY(CheckRate("--peak", peak_flop_s, kMostFlopS, "FLOP/s"));
   Roof roof;
   const chip::Fact* bandwidth = chip.Bandwidth();
   if (!bandwidth_gb_s && bandwidth == nullptr) {

@@ -44,4 +44,20 @@ constexpr double AttentionFlops(double layers, double heads, double head_dim, do
 /// Little's law: bytes that have to be under way to keep a memory of that latency busy.
 constexpr double BytesInFlight(double bandwidth_gb_s, double latency_ns) { return bandwidth_gb_s * latency_ns; }
 
+/// What a kernel takes above its floor; negative when a cache held part of its bytes.
+constexpr double LostNs(double now_ns, double floor_ns) { return now_ns - floor_ns; }
+
+/// What the stamped tokens do not explain of the token without stamps.
+constexpr double UnaccountedNs(double token_ns, double floor_ns, double lost_ns, double gaps_ns) {
+  return token_ns - (floor_ns + lost_ns + gaps_ns);
+}
+
+/// Relative: what a session whose bandwidth readings spread by so much can't tell apart.
+constexpr double Band(double relative_spread) { return std::max(0.05, 2 * relative_spread); }
+
+/// Of the bytes that every token streams: the most that can stay in the last-level cache from one token to the next.
+constexpr double CachedShare(double cache_bytes, double streamed_bytes) {
+  return streamed_bytes > 0 ? std::min(1.0, cache_bytes / streamed_bytes) : 0;
+}
+
 }  // namespace boltbeam::roofline

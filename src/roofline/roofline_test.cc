@@ -48,13 +48,17 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"AttentionFlops",
        [](const Arguments& a) { return AttentionFlops(a.at(0), a.at(1), a.at(2), a.at(3), a.at(4)); }},
       {"BytesInFlight", [](const Arguments& a) { return BytesInFlight(a.at(0), a.at(1)); }},
+      {"LostNs", [](const Arguments& a) { return LostNs(a.at(0), a.at(1)); }},
+      {"UnaccountedNs", [](const Arguments& a) { return UnaccountedNs(a.at(0), a.at(1), a.at(2), a.at(3)); }},
+      {"Band", [](const Arguments& a) { return Band(a.at(0)); }},
+      {"CachedShare", [](const Arguments& a) { return CachedShare(a.at(0), a.at(1)); }},
   };
   return functions;
 }
 
 TEST(Formulas, EveryExampleOfTheDocumentHolds) {
   const std::string text = ReadText(BOLTBEAM_SOURCE_DIR "/docs/formulas.md");
-  const std::regex example(R"(`([A-Z]\w+)\(([^)`]*)\) = ([0-9.e+]+)`)");
+  const std::regex example(R"(`([A-Z]\w+)\(([^)`]*)\) = (-?[0-9.e+]+)`)");
   std::set<std::string> seen;
   for (std::sregex_iterator it(text.begin(), text.end(), example), end; it != end; ++it) {
     const std::string name = (*it)[1];

@@ -4,13 +4,15 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <system_error>
 
 namespace boltbeam::runtime {
 namespace {
 
-// About 50 us on current CPUs: longer than any phase's imbalance, shorter than a person notices as load.
-constexpr int kSpins = 20000;
+// A quarter of a millisecond on current CPUs: longer than any phase's imbalance, shorter than a person notices as load.
+constexpr int kMostSpins = 20000;
+constexpr int kLeastSpins = 64;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -20,12 +22,18 @@ void Pause() {
 #endif
 }
 
-/// Waits until value differs from `old`.
+/// Waits until value differs from `old`. A wait that outlasts its spins halves the thread's next ones, any other
+/// doubles them: where other programs keep the CPUs busy, a thread that burns its share by spinning is run less often.
 void AwaitChange(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (value.load(std::memory_order_acquire) != old) return;
+  thread_local int most = kMostSpins;
+  for (int spin = 0; spin < most; ++spin) {
+    if (value.load(std::memory_order_acquire) != old) {
+      most = std::min(kMostSpins, most * 2);
+      return;
+    }
     Pause();
   }
+  most = std::max(kLeastSpins, most / 2);
   while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 

@@ -170,6 +170,7 @@ std::string Generate(const kernel::Program& program, const Target& target, Outpu
 }  // namespace
 }  // namespace boltbeam::codegen
 
+// NOLINTNEXTLINE(readability-identifier-naming): a C symbol, which dlsym looks for
 extern "C" __attribute__((visibility("default"))) bool boltbeam_llvm_generate_v1(
     const boltbeam::kernel::Program* program, const boltbeam::codegen::Target* target, boltbeam::codegen::Output output,
     std::string* text) {

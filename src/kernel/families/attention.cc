@@ -33,6 +33,7 @@ class Attention {
     const Value chunks = Widen(StateWord(b_, state_, kStateChunks));
     const Value columns = Widen(StateWord(b_, state_, kStateColumns));
     const Value position = Widen(StateWord(b_, state_, kStatePosition));
+    b_.Note("pairs of KV head and chunk");
     b_.Loop(b_.Begin(), b_.End(), b_.I64(1), {}, [&](Value item, auto) -> std::vector<Value> {
       const Value head = item / chunks;
       const Value chunk = item - head * chunks;
@@ -80,6 +81,7 @@ class Attention {
     const std::uint32_t unroll = LanesFor(s_.head_dim, 16);
     const std::uint32_t chains = std::min<std::uint32_t>(unroll, std::max<std::uint32_t>(1, 8 / group_));
     const std::vector<Value> lowest(group_, b_.F32(kMasked, lanes_));
+    b_.Note(fmt::format("scores: {} positions at a time, one a lane", lanes_));
     return b_.Loop(b_.I64(0), count, b_.I64(lanes_), lowest, [&](Value at, std::span<const Value> top) {
       const Value keys = cache + at * RowBytes();
       std::vector<Value> carried{keys};
@@ -115,6 +117,7 @@ class Attention {
   /// Turns the scores in scratch into exp(score - largest); returns the sums per lane.
   std::vector<Value> Softmax(const std::vector<Value>& tops, Value count) {
     const std::vector<Value> zeros(group_, b_.F32(0, lanes_));
+    b_.Note("weights: e^(score - largest), and their sum");
     return b_.Loop(b_.I64(0), count, b_.I64(lanes_), zeros, [&](Value at, std::span<const Value> sums) {
       const Value valid = Valid(at, count);
       std::vector<Value> next;
@@ -136,6 +139,7 @@ class Attention {
     const Type type{Scalar::kF32, width};
     for (std::uint32_t start = 0; start < vectors; start += tile) {
       const std::vector<Value> zeros(std::size_t{tile} * group_, b_.F32(0, width));
+      b_.Note(fmt::format("values x weights, dimensions {} to {}", start * width, (start + tile) * width - 1));
       const std::vector<Value> sums =
           b_.Loop(b_.I64(0), count, b_.I64(1), zeros, [&](Value at, std::span<const Value> in) {
             std::vector<Value> next(in.begin(), in.end());
@@ -184,16 +188,19 @@ Program BuildCombine(const AttentionShape& shape) {
     const Value from = item * chunks * partial_bytes;
     const Value to = from + chunks * partial_bytes;
     const Value step = b.I64(partial_bytes);
+    b.Note("the largest score of all chunks");
     const Value top =
         b.Loop(from, to, step, {b.F32(kMasked)}, [&](Value at, std::span<const Value> in) -> std::vector<Value> {
           return {Max(in[0], b.LoadF32(partial, 1, at))};
         })[0];
+    b.Note("the sum of all weights, from that score on");
     const Value sum =
         b.Loop(from, to, step, {b.F32(0)}, [&](Value at, std::span<const Value> in) -> std::vector<Value> {
           return {Fma(Exp(b.LoadF32(partial, 1, at) - top), b.LoadF32(partial, 1, at, 4), in[0])};
         })[0];
     const Value inverse = Splat(b.F32(1) / sum, lanes);
     for (std::uint32_t d = 0; d < shape.head_dim; d += lanes) {
+      b.Note(fmt::format("weighted mean of dimensions {} to {}", d, d + lanes - 1));
       const Value total =
           b.Loop(from, to, step, {b.F32(0, lanes)}, [&](Value at, std::span<const Value> in) -> std::vector<Value> {
             const Value factor = Splat(Exp(b.LoadF32(partial, 1, at) - top), lanes);

@@ -30,6 +30,7 @@ Program BuildRmsNorm(const VectorShape& shape, float epsilon) {
   ForColumns(b, shape, [&](Value in, Value out) {
     const Value end = b.I64(static_cast<std::int64_t>(shape.elements) * 4);
     const std::vector<Value> zeros(static_cast<std::size_t>(chains), b.F32(0, lanes));
+    b.Note("sum of squares");
     std::vector<Value> sums = b.Loop(b.I64(0), end, b.I64(chains * vector_bytes), zeros, [&](Value at, auto carried) {
       std::vector<Value> next;
       for (std::int64_t chain = 0; chain < chains; ++chain) {
@@ -41,6 +42,7 @@ Program BuildRmsNorm(const VectorShape& shape, float epsilon) {
     Value sum = chains == 4 ? (sums[0] + sums[1]) + (sums[2] + sums[3]) : sums[0];
     const Value mean = ReduceAdd(sum) / b.F32(static_cast<float>(shape.elements));
     const Value factor = Splat(b.F32(1) / Sqrt(mean + b.F32(epsilon)), lanes);
+    b.Note("x * factor * weight");
     b.Loop(b.I64(0), end, b.I64(vector_bytes), {}, [&](Value at, auto) -> std::vector<Value> {
       b.Store(output, out + at, b.LoadF32(input, lanes, in + at) * factor * b.LoadF32(weight, lanes, at));
       return {};

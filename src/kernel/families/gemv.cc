@@ -69,6 +69,7 @@ class Gemv {
   std::int64_t OutStride() const { return static_cast<std::int64_t>(OutputStride(shape_.rows)); }
 
   void Groups(Value begin, Value end) {
+    b_.Note(fmt::format("row groups: {} rows, one a lane", lanes_));
     b_.Loop(begin, end, b_.I64(1), {}, [&](Value group, auto) -> std::vector<Value> {
       const Value at = group * static_cast<std::int64_t>(layout_.GroupBytes(shape_.cols));
       const Value out = group * (4 * lanes_);
@@ -77,6 +78,7 @@ class Gemv {
         Tile(at, b_.I64(0), out);
         return {};
       }
+      b_.Note(fmt::format("tiles of {} columns", geometry_.columns));
       const Value tiles = Widen(StateWord(b_, state_, kStateTiles));
       b_.Loop(b_.I64(0), tiles, b_.I64(1), {}, [&](Value tile, auto) -> std::vector<Value> {
         Tile(at, tile * (geometry_.columns * ColumnStride()), out + tile * (geometry_.columns * OutStride()));
@@ -96,6 +98,7 @@ class Gemv {
     const std::int64_t step = geometry_.unroll * std::int64_t{layout_.block_bytes};
     const Value middle = weights + turns * step;
     if (turns > 0) {
+      b_.Note(fmt::format("{} turns of {} block(s) of {} elements", turns, geometry_.unroll, layout_.elements));
       carried = b_.Loop(weights, middle, b_.I64(step), carried, [&](Value at, std::span<const Value> values) {
         return Blocks(at, {values.begin(), values.end()}, geometry_.unroll);
       });
@@ -122,6 +125,7 @@ class Gemv {
     for (std::uint16_t block = 0; block < count; ++block) {
       at_ = std::int64_t{block} * layout_.block_bytes;
       in_ = std::int64_t{block} * activations_.block_bytes;
+      turn_ = count > 1 ? fmt::format("block {} of {}: ", block + 1, count) : "";
       if (geometry_.prefetch_bytes > 0) {
         for (std::uint32_t line = 0; line < layout_.block_bytes; line += 64) {
           b_.Prefetch(weights_, weights, at_ + geometry_.prefetch_bytes + line);
@@ -159,6 +163,7 @@ class Gemv {
     std::vector<Value> minimums = Minimums(weights, input);
     std::vector<Value> total(geometry_.columns);
     for (std::uint32_t chunk = 0; chunk < layout_.chunks; ++chunk) Chunk(weights, input, chunk, total);
+    b_.Note(layout_.has_m ? "the block's scale and minimum" : "the block's scale");
     const Value d = b_.Load(weights_, F(), Memory::kF16, weights, at_ + layout_.d_offset, geometry_.ordered);
     Value m;
     if (layout_.has_m) {
@@ -167,6 +172,7 @@ class Gemv {
     }
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
       Value& sum = carried[1 + c];
+      b_.Note("column sum += scales x integer sums");
       const Value scale = BroadcastF(input, c, activations_.scale_offset);
       sum = Fma(d * scale, ToF32(total[c]), sum);
       if (layout_.has_minimums) {
@@ -184,6 +190,8 @@ class Gemv {
     const Value mask = b_.U32(kEvenBytes, lanes_);
     const std::uint32_t groups = layout_.elements / layout_.scale_elements / 4;
     for (std::uint32_t group = 0; group < groups; ++group) {
+      b_.Note(fmt::format("{}minimums of sub-blocks {} to {} x sums of their activations", turn_, group * 4,
+                          group * 4 + 3));
       const Value word = Words(weights, std::int64_t{group} * 4 * lanes_);
       const Value even = word & mask;
       const Value odd = Shr(word, 8) & mask;
@@ -203,6 +211,7 @@ class Gemv {
     std::vector<Value> scales;
     if (layout_.has_scales) {
       const formats::Field& field = *layout_.format->layout->scales;
+      b_.Note(fmt::format("{}sub-block scales of elements {} to {}", turn_, chunk * 32, chunk * 32 + 31));
       for (std::uint32_t sub = 0; sub < subs; ++sub) {
         const Value scale =
             Words(weights, base + layout_.scale_offset + sub * lanes_, field.is_signed ? Memory::kS8 : Memory::kU8);
@@ -223,6 +232,8 @@ class Gemv {
   }
 
   void LoadPlane(Value weights, std::int64_t base, std::size_t plane, std::vector<Value>& words) {
+    b_.Note(
+        fmt::format("{} bit(s) of every code, from bit {}", layout_.planes[plane].width, layout_.planes[plane].shift));
     for (std::uint32_t word = 0; word < layout_.planes[plane].width; ++word) {
       words.push_back(Words(weights, base + layout_.planes[plane].offset + word * 4 * lanes_));
     }
@@ -260,8 +271,9 @@ class Gemv {
     const std::int32_t depth =
         std::max(1, 32767 / (2 * 127 * layout_.code_max));  // sums of byte pairs that fit 16 bits
     for (std::uint32_t quad = 0; quad < quads; ++quad) {
-      const Value codes = Codes(weights, base, sub * quads + quad, words);
       const std::int64_t element = chunk * 32 + (sub * quads + quad) * 4;
+      b_.Note(fmt::format("{}codes of elements {} to {} x activations", turn_, element, element + 3));
+      const Value codes = Codes(weights, base, sub * quads + quad, words);
       for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
         const bool is_last = quad + 1 == quads || static_cast<std::int32_t>(quad + 1) % depth == 0;
         const bool is_first = static_cast<std::int32_t>(quad) % depth == 0;
@@ -292,6 +304,7 @@ class Gemv {
       Value sum = carried[first];
       if (Chains() == 4) sum = (sum + carried[first + 1]) + (carried[first + 2] + carried[first + 3]);
       const std::int64_t offset = c * OutStride();
+      b_.Note(geometry_.columns == 1 ? "the rows' results" : fmt::format("the rows' results of column {}", c));
       if (shape_.epilogue == Epilogue::kResidual) sum = b_.Load(output_, F(), Memory::kWord, out, offset) + sum;
       if (shape_.epilogue == Epilogue::kBias) sum = sum + b_.LoadF32(bias_, lanes_, group_out_);
       b_.Store(output_, out, sum, Memory::kWord, offset);
@@ -306,6 +319,7 @@ class Gemv {
   Builder b_;
   std::uint32_t weights_ = 0, input_ = 0, output_ = 0, bias_ = 0, state_ = 0;
   std::int64_t at_ = 0, in_ = 0;  // constant offsets of the block being written
+  std::string turn_;              // which block of a turn it is, for notes
   Value group_out_;               // byte offset of the group's rows in a column
 };
 

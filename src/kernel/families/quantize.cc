@@ -36,11 +36,13 @@ class Quantize {
     const std::uint32_t vectors = layout_.elements / lanes_;
     std::vector<Value> x;
     Value largest;
+    b_.Note("a block's largest magnitude");
     for (std::uint32_t i = 0; i < vectors; ++i) {
       x.push_back(b_.LoadF32(input_, lanes_, in, std::int64_t{i} * 4 * lanes_));
       largest = i == 0 ? Abs(x[0]) : Max(largest, Abs(x[i]));
     }
     const Value magnitude = ReduceMax(largest);
+    b_.Note("its scale: magnitude / 127");
     const Value scale = magnitude / b_.F32(127);
     // A block of zeros gets the code 0: the bound keeps 127 / magnitude finite.
     const Value inverse = Splat(b_.F32(127) / Max(magnitude, b_.F32(1e-30F)), lanes_);
@@ -49,6 +51,8 @@ class Quantize {
     const std::uint32_t per_sum = layout_.sum_elements / lanes_;
     for (std::uint32_t sum = 0; sum < vectors / per_sum; ++sum) {
       Value total;
+      b_.Note(fmt::format("codes {} to {}, and their sum", sum * layout_.sum_elements,
+                          (sum + 1) * layout_.sum_elements - 1));
       for (std::uint32_t i = 0; i < per_sum; ++i) {
         const std::uint32_t vector = sum * per_sum + i;
         const Value codes = ToI32(x[vector] * inverse);

@@ -67,6 +67,7 @@ class Rearrange {
 
   void Minimums(Value from, Value to) {
     const std::uint32_t words = layout_.elements / layout_.scale_elements / 4;
+    b_.Note("minimums, four to a word");
     for (std::uint32_t word = 0; word < words; ++word) {
       WordSource source;
       source.fill(-1);
@@ -81,6 +82,7 @@ class Rearrange {
     const std::int64_t base = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
     if (layout_.has_scales) {
       const std::uint32_t subs = 32 / layout_.scale_elements;
+      b_.Note(fmt::format("scales of elements {} to {}", chunk * 32, chunk * 32 + 31));
       for (std::uint32_t sub = 0; sub < subs; ++sub) {
         WordSource source;
         source.fill(-1);
@@ -91,6 +93,8 @@ class Rearrange {
       }
     }
     for (const Plane& plane : layout_.planes) {
+      b_.Note(fmt::format("codes of elements {} to {}: {} bit(s) from bit {}", chunk * 32, chunk * 32 + 31, plane.width,
+                          plane.shift));
       for (std::uint32_t word = 0; word < plane.width; ++word) {
         b_.Store(target_, to, PlaneWord(from, chunk, plane, word), Memory::kWord,
                  base + plane.offset + std::int64_t{word} * 4 * lanes_);

@@ -107,6 +107,7 @@ class Rope {
     for (std::uint32_t i = 0; i < half; i += lanes_) {
       const std::uint32_t first = s_.rope_neox ? i : 2 * i;
       const std::uint32_t second = s_.rope_neox ? i + half : 2 * i + 1;
+      b_.Note(fmt::format("rotate {} pairs, the first of elements {} and {}", lanes_, first, second));
       const Value x0 = Read(vector, first, step, lanes_);
       const Value x1 = Read(vector, second, step, lanes_);
       const Value cosine = b_.LoadF32(table_, lanes_, table, i * 4);
