@@ -109,8 +109,8 @@ class TestModel {
     table("ffn_down", {sizes_.ffn, sizes_.hidden});
     vector("attn_norm.weight", sizes_.hidden);
     vector("ffn_norm.weight", sizes_.hidden);
-    const bool gemma = architecture_ == "gemma3";
-    if (architecture_ == "qwen3" || gemma) {
+    const bool post_norms = architecture_ == "gemma2" || architecture_ == "gemma3";
+    if (architecture_ == "qwen3" || architecture_ == "gemma3") {
       vector("attn_q_norm.weight", sizes_.head_dim);
       vector("attn_k_norm.weight", sizes_.head_dim);
     }
@@ -119,7 +119,7 @@ class TestModel {
       vector("attn_k.bias", kv);
       vector("attn_v.bias", kv);
     }
-    if (gemma) {
+    if (post_norms) {
       vector("post_attention_norm.weight", sizes_.hidden);
       vector("post_ffw_norm.weight", sizes_.hidden);
     }

@@ -62,7 +62,7 @@ Result<Options> FillIn(const model::Model& model, Options options) {
 }
 
 /// Radians per position of each rotated pair. rope_freqs.weight holds divisors.
-Result<std::vector<double>> RopeFrequencies(const model::Model& model) {
+Result<std::vector<double>> RopeFrequencies(const model::Model& model, double base, double scale) {
   const model::HyperParameters& hyper = model.hyper();
   const std::uint32_t half = hyper.rope_dims / 2;
   std::vector<double> divisors(half, 1.0);
@@ -73,7 +73,7 @@ Result<std::vector<double>> RopeFrequencies(const model::Model& model) {
   }
   std::vector<double> frequencies(half);
   for (std::uint32_t i = 0; i < half; ++i) {
-    frequencies[i] = std::pow(hyper.rope_base, -2.0 * i / hyper.rope_dims) * hyper.rope_frequency_scale / divisors[i];
+    frequencies[i] = std::pow(base, -2.0 * i / hyper.rope_dims) * scale / divisors[i];
   }
   return frequencies;
 }
@@ -88,7 +88,11 @@ class MachineEngine final : public Engine {
     machine_.model = &model_;
     machine_.options = options_;
     machine_.attention = AttentionShapeOf(model_, options_, facts);
-    BOLTBEAM_ASSIGN(machine_.rope_frequencies, RopeFrequencies(model_));
+    const model::HyperParameters& hyper = model_.hyper();
+    BOLTBEAM_ASSIGN(machine_.rope_frequencies, RopeFrequencies(model_, hyper.rope_base, hyper.rope_frequency_scale));
+    if (hyper.sliding_window != 0) {
+      BOLTBEAM_ASSIGN(machine_.local_rope_frequencies, RopeFrequencies(model_, hyper.local_rope_base, 1));
+    }
     BOLTBEAM_ASSIGN(weights_, Weights::Plan(model_, facts));
     BOLTBEAM_TRY(CheckMemory());
     std::vector<int> cpus = chip::UsableCpus();
@@ -125,7 +129,7 @@ class MachineEngine final : public Engine {
   std::uint64_t WorkspaceBytes() const {
     const model::HyperParameters& hyper = model_.hyper();
     const std::uint64_t columns = AlignUp<std::uint64_t>(options_.prompt_batch, 16);
-    const std::uint64_t row = 4 * (std::uint64_t{hyper.hidden} * 4 + std::uint64_t{hyper.ffn} * 4 + hyper.vocab +
+    const std::uint64_t row = 4 * (std::uint64_t{hyper.hidden} * 5 + std::uint64_t{hyper.ffn} * 4 + hyper.vocab +
                                    4 * std::uint64_t{hyper.heads} * hyper.head_dim);
     return columns * (row + PartialBytesPerColumn());
   }
@@ -164,6 +168,11 @@ class MachineEngine final : public Engine {
     };
     BOLTBEAM_TRY(allocate(w.rows, columns * w.row_bytes));
     BOLTBEAM_TRY(allocate(w.x, columns * kernel::OutputStride(hyper.hidden)));
+    w.streams.assign(options_.threads, w.x);
+    if (model_.architecture().post_norms) {
+      BOLTBEAM_TRY(allocate(w.branch, columns * kernel::OutputStride(hyper.hidden)));
+      for (std::byte*& stream : w.streams) BOLTBEAM_TRY(allocate(stream, kernel::OutputStride(hyper.hidden)));
+    }
     BOLTBEAM_TRY(allocate(w.query, columns * machine_.attention.QueryStride()));
     BOLTBEAM_TRY(allocate(w.key, columns * machine_.attention.KeyStride()));
     BOLTBEAM_TRY(allocate(w.value, columns * machine_.attention.KeyStride()));
@@ -175,6 +184,10 @@ class MachineEngine final : public Engine {
     BOLTBEAM_TRY(allocate(w.argmax, 64));
     BOLTBEAM_TRY(allocate(w.state, kernel::kStateBytes));
     BOLTBEAM_TRY(allocate(w.rope_table, machine_.attention.context * hyper.rope_dims * 4));
+    w.local_rope_table = w.rope_table;
+    if (hyper.sliding_window != 0) {
+      BOLTBEAM_TRY(allocate(w.local_rope_table, machine_.attention.context * hyper.rope_dims * 4));
+    }
     BOLTBEAM_ASSIGN(machine_.keys, runtime::HugeBuffer::Allocate(KvBytes() / 2));
     BOLTBEAM_ASSIGN(machine_.values, runtime::HugeBuffer::Allocate(KvBytes() / 2));
     w.keys = machine_.keys.data();

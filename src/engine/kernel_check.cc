@@ -250,7 +250,8 @@ class Checker {
     KernelCheck check = Describe(operation);
     const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
     const kernel::VectorShape shape{tensor.cols(), row_bytes, kernel::OutputStride(tensor.cols()), facts_.lanes};
-    BOLTBEAM_ASSIGN(const kernel::Program program, kernel::BuildDequantizeRow(*tensor.format, shape));
+    BOLTBEAM_ASSIGN(const kernel::Program program,
+                    kernel::BuildDequantizeRow(*tensor.format, shape, static_cast<float>(operation.scale)));
     BOLTBEAM_ASSIGN(const KernelFunction read, OfPlan(program, check));
     const Body body = [&](std::uint64_t first, std::uint64_t, std::span<std::byte> rows,
                           std::span<Worst> worst) -> Result<void> {
@@ -260,7 +261,8 @@ class Checker {
       std::vector<double> weights(tensor.cols());
       BOLTBEAM_TRY(formats::Dequantize(*tensor.format, rows, weights));
       const double largest = std::abs(*std::ranges::max_element(weights, {}, [](double w) { return std::abs(w); }));
-      for (std::size_t k = 0; k < weights.size(); ++k) worst[0].Add(output[k], weights[k], largest, first);
+      for (std::size_t k = 0; k < weights.size(); ++k)
+        worst[0].Add(output[k], operation.scale * weights[k], operation.scale * largest, first);
       return {};
     };
     BOLTBEAM_ASSIGN(const std::vector<Worst> worst, OverRows(tensor, 1, 1, body));

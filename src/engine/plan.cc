@@ -74,7 +74,12 @@ class PlanBuilder {
     return place->second;
   }
 
-  Work Columnwise(std::int64_t items = 1) const { return {items, true, false, decode_}; }
+  Work Columnwise(std::int64_t items = 1) const { return {items, true, PerChunk::kNo, decode_}; }
+  static Work Once(std::int64_t items) { return {items, false, PerChunk::kNo, false}; }
+
+  /// The stream: while decoding a thread may have its own.
+  std::byte* Stream(std::uint32_t thread) const { return decode_ ? w_.streams[thread] : w_.x; }
+  bool HasOwnStreams() const { return c_.model.architecture().post_norms; }
 
   void AddStep(Program&& program, const std::string& role, const std::string& format, Work work, Buffers buffers,
                std::uint64_t stored_bytes = 0) {
@@ -112,15 +117,20 @@ class PlanBuilder {
 
   Result<void> Embed(const model::Operation& operation) {
     kernel::VectorShape shape{hyper_.hidden, w_.row_bytes, XStride(), c_.facts.lanes};
-    BOLTBEAM_ASSIGN(Program program, kernel::BuildDequantizeRow(*operation.weights->format, shape));
-    AddStep(std::move(program), operation.role, operation.weights->format->name, {1, true, false, false},
-            Shared({w_.rows, w_.x}), w_.row_bytes);
+    BOLTBEAM_ASSIGN(Program program,
+                    kernel::BuildDequantizeRow(*operation.weights->format, shape, static_cast<float>(operation.scale)));
+    Buffers buffers;
+    for (std::uint32_t t = 0; t < c_.threads; ++t) buffers.push_back({w_.rows, Stream(t)});
+    AddStep(std::move(program), operation.role, operation.weights->format->name,
+            {1, true, PerChunk::kNo, decode_ && HasOwnStreams()}, std::move(buffers), w_.row_bytes);
     EndPhase();
     return {};
   }
 
   Result<void> Norm(const model::Operation& operation) {
-    EndPhase();
+    if (operation.adds_residual) return AddNormed(operation);
+    // What a norm just added to the stream, the same thread did for the same columns.
+    if (!is_columnwise_ || operation.layer < 0) EndPhase();
     if (operation.layer < 0) {
       plan_.body_steps = static_cast<std::uint32_t>(plan_.steps.size());
       plan_.body_phases = static_cast<std::uint32_t>(plan_.phase_end.size());
@@ -129,12 +139,25 @@ class PlanBuilder {
     BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, Scratch("norm", bytes));
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t)
-      buffers.push_back({w_.x, c_.weights.vector(*operation.weights), y[t]});
+      buffers.push_back({Stream(t), c_.weights.vector(*operation.weights), y[t]});
     BeginColumnwise();
     AddStep(
         kernel::BuildRmsNorm({hyper_.hidden, XStride(), bytes, c_.facts.lanes}, static_cast<float>(hyper_.rms_epsilon)),
         operation.role, "F32", Columnwise(), std::move(buffers), bytes);
     SetInput(y, hyper_.hidden);
+    return {};
+  }
+
+  /// The result of a block, normalised and added to the stream.
+  Result<void> AddNormed(const model::Operation& operation) {
+    EndPhase();
+    Buffers buffers;
+    for (std::uint32_t t = 0; t < c_.threads; ++t)
+      buffers.push_back({w_.branch, c_.weights.vector(*operation.weights), Stream(t)});
+    BeginColumnwise();
+    AddStep(kernel::BuildRmsNormAdd({hyper_.hidden, XStride(), XStride(), c_.facts.lanes},
+                                    static_cast<float>(hyper_.rms_epsilon)),
+            operation.role, "F32", Columnwise(), std::move(buffers), std::uint64_t{hyper_.hidden} * 4);
     return {};
   }
 
@@ -177,7 +200,8 @@ class PlanBuilder {
         return Target{w_.value};
       case Role::kAttnOutput:
       case Role::kFfnDown:
-        return Target{w_.x, kernel::Epilogue::kResidual};
+        if (operation_->adds_residual) return Target{w_.x, kernel::Epilogue::kResidual};
+        return Target{w_.branch};
       case Role::kFfnGate:
         return Target{w_.gate};
       case Role::kFfnUp:
@@ -208,9 +232,17 @@ class PlanBuilder {
       buffers.push_back(std::move(own));
     }
     EndColumnwise();
-    AddStep(std::move(program), operation.role, operation.weights->format->name, {table.groups(), false, false, false},
+    AddStep(std::move(program), operation.role, operation.weights->format->name, Once(table.groups()),
             std::move(buffers), table.bytes);
     return {};
+  }
+
+  bool IsLocal() const { return hyper_.IsLocal(static_cast<std::uint32_t>(operation_->layer)); }
+
+  kernel::AttentionShape LayerAttention() const {
+    kernel::AttentionShape shape = c_.attention;
+    if (IsLocal()) shape.window = hyper_.sliding_window;
+    return shape;
   }
 
   std::byte* KeyCache() const {
@@ -222,30 +254,31 @@ class PlanBuilder {
 
   Result<void> Rope(const model::Operation& operation) {
     EndPhase();
-    std::vector<void*> queries{w_.query, w_.rope_table, w_.state};
-    std::vector<void*> keys{w_.key, w_.rope_table, w_.state, KeyCache()};
+    std::byte* const table = IsLocal() ? w_.local_rope_table : w_.rope_table;
+    std::vector<void*> queries{w_.query, table, w_.state};
+    std::vector<void*> keys{w_.key, table, w_.state, KeyCache()};
     if (c_.attention.has_norm) {
       queries.push_back(c_.weights.vector(*c_.model.Find(Role::kAttnQNorm, operation.layer)));
       keys.push_back(c_.weights.vector(*c_.model.Find(Role::kAttnKNorm, operation.layer)));
     }
-    AddStep(kernel::BuildRope(c_.attention, false), operation.role, "F32", {hyper_.heads, false, false, false},
-            Shared(queries));
-    AddStep(kernel::BuildRope(c_.attention, true), operation.role, "F32", {hyper_.kv_heads, false, false, false},
-            Shared(keys));
-    AddStep(kernel::BuildAppendValues(c_.attention), operation.role, "F32", {hyper_.kv_heads, false, false, false},
+    AddStep(kernel::BuildRope(c_.attention, false), operation.role, "F32", Once(hyper_.heads), Shared(queries));
+    AddStep(kernel::BuildRope(c_.attention, true), operation.role, "F32", Once(hyper_.kv_heads), Shared(keys));
+    AddStep(kernel::BuildAppendValues(c_.attention), operation.role, "F32", Once(hyper_.kv_heads),
             Shared({w_.value, w_.state, ValueCache()}));
     EndPhase();
     return {};
   }
 
   Result<void> Attention() {
+    const kernel::AttentionShape shape = LayerAttention();
     BOLTBEAM_ASSIGN(const std::vector<std::byte*> scratch, ThreadScratch());
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t) {
       buffers.push_back({w_.query, KeyCache(), ValueCache(), w_.state, w_.partial, scratch[t]});
     }
     const std::string format = c_.attention.kv == kernel::Memory::kF16 ? "F16" : "F32";
-    AddStep(kernel::BuildAttention(c_.attention), operation_->role, format, {hyper_.kv_heads, false, true, false},
+    const PerChunk per_chunk = shape.window == 0 ? PerChunk::kAll : PerChunk::kWindow;
+    AddStep(kernel::BuildAttention(shape), operation_->role, format, {hyper_.kv_heads, false, per_chunk, false},
             std::move(buffers));
     EndPhase();
     const std::uint64_t elements = std::uint64_t{hyper_.heads} * hyper_.head_dim;
@@ -253,7 +286,7 @@ class PlanBuilder {
     Buffers combine;
     for (std::uint32_t t = 0; t < c_.threads; ++t) combine.push_back({w_.partial, w_.state, y[t]});
     BeginColumnwise();
-    AddStep(kernel::BuildCombine(c_.attention), operation_->role, format, Columnwise(hyper_.heads), std::move(combine));
+    AddStep(kernel::BuildCombine(shape), operation_->role, format, Columnwise(hyper_.heads), std::move(combine));
     EndColumnwise();  // heads are shared among threads otherwise than the columns that follow
     SetInput(y, elements);
     return {};
@@ -276,8 +309,10 @@ class PlanBuilder {
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t) buffers.push_back({w_.gate, w_.up, y[t]});
     BeginColumnwise();
-    AddStep(kernel::BuildGate({hyper_.ffn, kernel::OutputStride(hyper_.ffn), bytes, c_.facts.lanes}), operation_->role,
-            "F32", Columnwise(), std::move(buffers), 2 * bytes);
+    const bool is_gelu = c_.model.architecture().activation == model::Activation::kGelu;
+    AddStep(kernel::BuildGate({hyper_.ffn, kernel::OutputStride(hyper_.ffn), bytes, c_.facts.lanes},
+                              is_gelu ? kernel::GateFunction::kGelu : kernel::GateFunction::kSilu),
+            operation_->role, "F32", Columnwise(), std::move(buffers), 2 * bytes);
     SetInput(y, hyper_.ffn);
     return {};
   }
@@ -287,11 +322,11 @@ class PlanBuilder {
     EndPhase();
     const std::uint64_t vocab = hyper_.vocab;
     const auto runs = static_cast<std::int64_t>(CeilDiv<std::uint64_t>(vocab, kernel::kArgmaxChunk));
-    AddStep(kernel::BuildArgmaxPartial(vocab, c_.facts.lanes), operation_->role, "F32", {runs, false, false, false},
+    AddStep(kernel::BuildArgmaxPartial(vocab, c_.facts.lanes), operation_->role, "F32", Once(runs),
             Shared({w_.logits, w_.argmax_partial}), vocab * 4);
     EndPhase();
-    AddStep(kernel::BuildArgmaxFinal(static_cast<std::uint64_t>(runs)), operation_->role, "F32",
-            {1, false, false, false}, Shared({w_.argmax_partial, w_.argmax}));
+    AddStep(kernel::BuildArgmaxFinal(static_cast<std::uint64_t>(runs)), operation_->role, "F32", Once(1),
+            Shared({w_.argmax_partial, w_.argmax}));
     return {};
   }
 

@@ -18,15 +18,27 @@
 
 namespace boltbeam::engine {
 
+/// What changes from pass to pass.
+struct PassSizes {
+  std::int64_t columns = 1;        // tokens
+  std::int64_t chunks = 1;         // of the KV cache that hold positions
+  std::int64_t window_chunks = 1;  // of those, the ones that layers with a sliding window see
+};
+
+enum class PerChunk : std::uint8_t { kNo, kAll, kWindow };
+
 /// The number of work items: a product of what is fixed and what changes with the pass.
 struct Work {
   std::int64_t items = 1;
   bool times_columns = false;
-  bool times_chunks = false;
+  PerChunk per_chunk = PerChunk::kNo;
   bool local = false;
 
-  [[nodiscard]] std::int64_t Count(std::int64_t columns, std::int64_t chunks) const {
-    return items * (times_columns ? columns : 1) * (times_chunks ? chunks : 1);
+  [[nodiscard]] std::int64_t Count(const PassSizes& pass) const {
+    const std::int64_t chunks = per_chunk == PerChunk::kNo    ? 1
+                                : per_chunk == PerChunk::kAll ? pass.chunks
+                                                              : pass.window_chunks;
+    return items * (times_columns ? pass.columns : 1) * chunks;
   }
 };
 
@@ -63,8 +75,12 @@ struct Workspace {
   std::uint32_t max_columns = 1;
   std::byte *rows = nullptr, *x = nullptr, *query = nullptr, *key = nullptr, *value = nullptr, *gate = nullptr,
             *up = nullptr;
+  // The stream that the decode plan reads and writes: of each thread's own when norms add to it, else x for all.
+  std::vector<std::byte*> streams;
+  std::byte* branch = nullptr;  // what a block adds to the stream, before its norm
   std::byte *partial = nullptr, *logits = nullptr, *argmax_partial = nullptr, *argmax = nullptr, *state = nullptr;
   std::byte* rope_table = nullptr;
+  std::byte* local_rope_table = nullptr;         // of layers with a sliding window; rope_table when there are none
   std::byte *keys = nullptr, *values = nullptr;  // the KV cache, layer after layer
   std::uint64_t row_bytes = 0;                   // of one embedding row in the file
 };
@@ -75,7 +91,7 @@ struct PlanContext {
   const Weights& weights;
   const Options& options;
   kernel::VectorFacts facts;
-  kernel::AttentionShape attention;
+  kernel::AttentionShape attention;  // of layers that see all positions
   Workspace workspace;
   std::uint32_t threads = 1;
   Arena& arena;

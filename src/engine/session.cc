@@ -39,28 +39,45 @@ Result<void> MachineSession::ReadRows(std::span<const std::int32_t> tokens) {
 }
 
 void MachineSession::SetState(std::uint64_t columns) {
-  columns_ = static_cast<std::int64_t>(columns);
-  chunks_ = static_cast<std::int64_t>((depth_ + columns - 1) / m_.attention.chunk + 1);
+  const std::uint64_t chunk = m_.attention.chunk;
+  const std::uint64_t window = m_.model->hyper().sliding_window;
+  const std::uint64_t chunks = (depth_ + columns - 1) / chunk + 1;
+  // The first token of the pass sees itself and window - 1 positions before it.
+  const std::uint64_t first = window == 0 || depth_ + 1 <= window ? 0 : (depth_ + 1 - window) / chunk;
+  pass_ = {static_cast<std::int64_t>(columns), static_cast<std::int64_t>(chunks),
+           static_cast<std::int64_t>(chunks - first)};
   const auto put = [&](std::int64_t offset, std::int64_t value) {
     const auto word = static_cast<std::int32_t>(value);
     std::memcpy(m_.workspace.state + offset, &word, sizeof(word));
   };
-  put(kernel::kStateColumns, columns_);
-  put(kernel::kStateTiles, CeilDiv<std::int64_t>(columns_, m_.prompt_tile));
+  put(kernel::kStateColumns, pass_.columns);
+  put(kernel::kStateTiles, CeilDiv<std::int64_t>(pass_.columns, m_.prompt_tile));
   put(kernel::kStatePosition, static_cast<std::int64_t>(depth_));
-  put(kernel::kStateChunks, chunks_);
+  put(kernel::kStateChunks, pass_.chunks);
+  put(kernel::kStateWindowFirst, static_cast<std::int64_t>(first));
+  put(kernel::kStateWindowChunks, pass_.window_chunks);
   FillRopeTable(depth_ + columns);
 }
 
+namespace {
+
+/// A position's cosines and then its sines.
+void FillRopeRow(std::byte* table, std::uint64_t position, const std::vector<double>& frequencies) {
+  const std::size_t half = frequencies.size();
+  auto* row = reinterpret_cast<float*>(table) + position * 2 * half;
+  for (std::size_t i = 0; i < half; ++i) {
+    const double angle = static_cast<double>(position) * frequencies[i];
+    row[i] = static_cast<float>(std::cos(angle));
+    row[half + i] = static_cast<float>(std::sin(angle));
+  }
+}
+
+}  // namespace
+
 void MachineSession::FillRopeTable(std::uint64_t positions) {
-  const std::size_t half = m_.rope_frequencies.size();
   for (; m_.rope_positions < positions; ++m_.rope_positions) {
-    auto* row = reinterpret_cast<float*>(m_.workspace.rope_table) + m_.rope_positions * 2 * half;
-    for (std::size_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(m_.rope_positions) * m_.rope_frequencies[i];
-      row[i] = static_cast<float>(std::cos(angle));
-      row[half + i] = static_cast<float>(std::sin(angle));
-    }
+    FillRopeRow(m_.workspace.rope_table, m_.rope_positions, m_.rope_frequencies);
+    FillRopeRow(m_.workspace.local_rope_table, m_.rope_positions, m_.local_rope_frequencies);
   }
 }
 
@@ -102,7 +119,7 @@ void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::
     for (std::uint32_t phase = first_phase; phase < last_phase; ++phase) {
       for (; step_index < plan.phase_end[phase]; ++step_index) {
         const Call& call = calls[step_index];
-        const std::int64_t items = call.work.Count(columns_, chunks_);
+        const std::int64_t items = call.work.Count(pass_);
         const runtime::Range range =
             call.work.local ? runtime::Range{0, items} : runtime::Share(items, thread, threads);
         if (traced) stamps.step_begin[step_index] = base::Ticks();
@@ -132,8 +149,11 @@ Result<void> MachineSession::Decode(std::int32_t token, Trace* trace) {
 
 void MachineSession::FinishColumn(std::uint64_t column) {
   const std::uint64_t stride = kernel::OutputStride(m_.model->hyper().hidden);
-  if (column > 0) std::memcpy(m_.workspace.x, m_.workspace.x + column * stride, stride);
-  columns_ = 1;
+  for (std::byte* stream : m_.workspace.streams) {
+    const std::byte* const last = m_.workspace.x + column * stride;
+    if (stream != last) std::memmove(stream, last, stride);
+  }
+  pass_.columns = 1;
   RunSteps(m_.decode, m_.decode.body_phases, static_cast<std::uint32_t>(m_.decode.phase_end.size()), nullptr);
 }
 

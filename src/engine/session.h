@@ -21,9 +21,10 @@ struct Machine {
   Plan decode, prompt;
   std::uint16_t prompt_tile = 1;  // columns of a tile of the prompt plan's products
   runtime::ThreadPool* pool = nullptr;
-  std::vector<double> rope_frequencies;  // radians per position of each pair
-  std::uint64_t rope_positions = 0;      // rows of the table that are filled in
-  runtime::HugeBuffer keys, values;      // the KV cache
+  std::vector<double> rope_frequencies;        // radians per position of each pair
+  std::vector<double> local_rope_frequencies;  // of layers with a sliding window; empty when there are none
+  std::uint64_t rope_positions = 0;            // rows of the tables that are filled in
+  runtime::HugeBuffer keys, values;            // the KV cache
   bool has_session = false;
 };
 
@@ -51,7 +52,7 @@ class MachineSession final : public Session {
 
   Machine& m_;
   std::uint64_t depth_ = 0;
-  std::int64_t columns_ = 1, chunks_ = 1;  // of the pass
+  PassSizes pass_;
 };
 
 }  // namespace boltbeam::engine

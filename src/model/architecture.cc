@@ -58,6 +58,7 @@ Result<ArchitectureRow> ParseRow(const json& row, const json& sets) {
   result.refused_keys = row.value("refused_keys", std::vector<std::string>());
   result.defaults = row.value("defaults", std::map<std::string, double>());
   result.sliding_window = row.value("sliding_window", false);
+  result.scale_by_hidden_at = row.value("scale_by_hidden_at_layers", std::vector<std::uint32_t>());
   return result;
 }
 

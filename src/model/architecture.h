@@ -33,6 +33,7 @@ struct ArchitectureRow {
   std::vector<std::string> refused_keys;   // keys that ask for something this build does not do
   std::map<std::string, double> defaults;  // values of keys that may be absent
   bool sliding_window = false;
+  std::vector<std::uint32_t> scale_by_hidden_at;  // numbers of layers where scores are scaled by hidden / heads
 
   [[nodiscard]] bool Requires(std::string_view key) const;
 };

@@ -160,6 +160,7 @@ Result<void> CheckRefusedKeys(const KeyReader& keys, const ArchitectureRow& row)
 Result<void> ReadWindow(const KeyReader& keys, HyperParameters& hyper) {
   BOLTBEAM_ASSIGN(hyper.sliding_window, keys.IntegerOr("attention.sliding_window", 0));
   BOLTBEAM_ASSIGN(hyper.sliding_window_pattern, keys.IntegerOr("attention.sliding_window_pattern", 1));
+  BOLTBEAM_ASSIGN(hyper.local_rope_base, keys.FloatOr("rope.freq_base_swa", hyper.rope_base));
   return {};
 }
 
@@ -184,8 +185,9 @@ Result<HyperParameters> ReadHyperParameters(const gguf::File& file, const Archit
   BOLTBEAM_TRY(ReadHeadDim(keys, hyper));
   BOLTBEAM_TRY(ReadRope(keys, registry, hyper));
   BOLTBEAM_ASSIGN(hyper.rms_epsilon, keys.FloatOr("attention.layer_norm_rms_epsilon", 1e-5));
-  BOLTBEAM_ASSIGN(hyper.attention_scale,
-                  keys.FloatOr("attention.scale", 1.0 / std::sqrt(static_cast<double>(hyper.head_dim))));
+  const bool per_hidden = std::ranges::find(row.scale_by_hidden_at, hyper.layers) != row.scale_by_hidden_at.end();
+  const double query_elements = per_hidden ? static_cast<double>(hyper.hidden) / hyper.heads : hyper.head_dim;
+  BOLTBEAM_ASSIGN(hyper.attention_scale, keys.FloatOr("attention.scale", 1.0 / std::sqrt(query_elements)));
   BOLTBEAM_TRY(CheckExperts(keys));
   BOLTBEAM_TRY(CheckRefusedKeys(keys, row));
   if (row.sliding_window) BOLTBEAM_TRY(ReadWindow(keys, hyper));
@@ -199,10 +201,13 @@ Result<HyperParameters> ReadHyperParameters(const gguf::File& file, const Archit
   return hyper;
 }
 
+bool HyperParameters::IsLocal(std::uint32_t layer) const {
+  return sliding_window != 0 && sliding_window_pattern != 0 &&
+         layer % sliding_window_pattern != sliding_window_pattern - 1;
+}
+
 std::uint64_t HyperParameters::KvPositions(std::uint32_t layer, std::uint64_t depth) const {
-  const bool global = sliding_window == 0 || sliding_window_pattern == 0 ||
-                      layer % sliding_window_pattern == sliding_window_pattern - 1;
-  return global ? depth : std::min<std::uint64_t>(depth, sliding_window);
+  return IsLocal(layer) ? std::min<std::uint64_t>(depth, sliding_window) : depth;
 }
 
 Result<std::uint64_t> KvCacheBytes(const HyperParameters& hyper, std::uint64_t positions, std::uint32_t element_bytes,

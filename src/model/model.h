@@ -42,7 +42,10 @@ struct HyperParameters {
   double rope_frequency_scale = 1;                                 // linear scaling: 1/factor
   std::uint32_t sliding_window = 0;                                // 0: none
   std::uint32_t sliding_window_pattern = 0;                        // every n-th layer is global
+  double local_rope_base = 10000;                                  // of the layers that are not; their scale is 1
 
+  /// Whether the layer looks back a sliding window only: its rotation is by local_rope_base.
+  [[nodiscard]] bool IsLocal(std::uint32_t layer) const;
   /// Positions of the KV cache that layer reads when the context holds depth of them.
   [[nodiscard]] std::uint64_t KvPositions(std::uint32_t layer, std::uint64_t depth) const;
 };

@@ -127,18 +127,33 @@ Result<void> Pretokenizer::Split(std::string_view text,
   return {};
 }
 
-Result<void> CheckVocabularyKind(std::string_view name) {
+namespace {
+
+VocabularyKind ParseKind(const Json& row) {
+  const auto id = [&](const char* key) -> std::optional<std::int32_t> {
+    return row.contains(key) ? std::optional(row[key].get<std::int32_t>()) : std::nullopt;
+  };
+  return {row["spelling"] == "scores",
+          row.value("add_bos", false),
+          row.value("add_space_prefix", false),
+          id("bos"),
+          id("eos"),
+          id("unknown")};
+}
+
+}  // namespace
+
+Result<VocabularyKind> FindVocabularyKind(std::string_view name) {
   BOLTBEAM_ASSIGN(const Json registry, ReadRegistry());
   std::string readable,
       found = fmt::format("'{}', a kind of vocabulary that this build can't read", base::Printable(name));
   for (const Json& kind : registry["vocabularies"]) {
-    const bool matches = kind["name"].get_ref<const std::string&>() == name,
-               readable_kind = kind["readable"].get<bool>();
+    const bool matches = kind["name"].get_ref<const std::string&>() == name, is_readable = kind.contains("spelling");
     const std::string described =
         fmt::format("'{}' ({})", kind["name"].get<std::string>(), kind["is"].get<std::string>());
-    if (matches && readable_kind) return {};
+    if (matches && is_readable) return ParseKind(kind);
     if (matches) found = described + ", a kind of vocabulary that this build can't read";
-    if (readable_kind) readable += (readable.empty() ? "" : ", ") + described;
+    if (is_readable) readable += (readable.empty() ? "" : ", ") + described;
   }
   return Fail(Code::kTokenizerUnsupported, "tokenizer.ggml.model", std::move(found), std::move(readable));
 }

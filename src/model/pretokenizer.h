@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,15 @@ class Pretokenizer {
   std::unique_ptr<State> state_;
 };
 
-/// kTokenizerUnsupported unless this build reads vocabularies of this kind (the value of tokenizer.ggml.model).
-Result<void> CheckVocabularyKind(std::string_view name);
+/// A kind of vocabulary, and what holds where a file of that kind is silent.
+struct VocabularyKind {
+  bool by_score = false;  // neighbours join by their token's score; else by ranked merges within pieces
+  bool add_bos = false, add_space_prefix = false;
+  std::optional<std::int32_t> bos, eos, unknown;
+};
+
+/// The kind of this name (the value of tokenizer.ggml.model); kTokenizerUnsupported when this build can't read it.
+Result<VocabularyKind> FindVocabularyKind(std::string_view name);
 
 /// Texts of tokens that end an answer whatever the file's ids say.
 Result<std::vector<std::string>> StopTokenTexts();

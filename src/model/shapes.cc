@@ -48,6 +48,9 @@ Shape ParseShape(const json& row) {
   hyper.context = row.at("context").get<std::uint32_t>();
   hyper.rope_dims = hyper.head_dim;
   hyper.rope_base = row.at("rope_base").get<double>();
+  hyper.local_rope_base = row.value("local_rope_base", hyper.rope_base);
+  hyper.sliding_window = row.value("sliding_window", 0U);
+  hyper.sliding_window_pattern = row.value("sliding_window_pattern", 0U);
   hyper.rms_epsilon = row.at("rms_epsilon").get<double>();
   return shape;
 }

@@ -93,6 +93,7 @@ TEST_F(SynthTest, EveryShapeAndTypeLoadsAsAModel) {
       ASSERT_TRUE(model) << spec << ": " << model.error().Message();
       EXPECT_EQ(model->hyper().hidden, shape.hyper.hidden) << spec;
       EXPECT_EQ(model->hyper().rope_base, shape.hyper.rope_base) << spec;
+      EXPECT_EQ(model->hyper().sliding_window, shape.hyper.sliding_window) << spec;
       EXPECT_EQ(model->tied(), shape.tied) << spec;
     }
   }

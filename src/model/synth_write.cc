@@ -41,6 +41,11 @@ Result<void> AddMetadata(gguf::Writer& writer, const SynthPlan& plan, const Synt
   writer.Add(key("attention.layer_norm_rms_epsilon"), static_cast<float>(hyper.rms_epsilon));
   writer.Add(key("rope.dimension_count"), hyper.rope_dims);
   writer.Add(key("rope.freq_base"), static_cast<float>(hyper.rope_base));
+  if (hyper.sliding_window != 0) {
+    writer.Add(key("attention.sliding_window"), hyper.sliding_window);
+    writer.Add(key("attention.sliding_window_pattern"), hyper.sliding_window_pattern);
+    writer.Add(key("rope.freq_base_swa"), static_cast<float>(hyper.local_rope_base));
+  }
   writer.Add(key("vocab_size"), hyper.vocab);
   if (options.tokenizer) return AddSmallVocabulary(writer, hyper.vocab, plan.shape.pre);
   writer.Add("tokenizer.ggml.model", std::string_view("no_vocab"));

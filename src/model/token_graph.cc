@@ -1,6 +1,7 @@
 #include "model/token_graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace boltbeam::model {
 namespace {
@@ -42,6 +43,7 @@ class GraphBuilder {
     Operation& operation = Add(OpKind::kEmbed, "embed");
     operation.weights = &table;
     operation.cols = hyper_.hidden;
+    if (model_.architecture().scale_embedding) operation.scale = std::sqrt(static_cast<double>(hyper_.hidden));
     operation.weight_bytes = table.info->bytes / table.rows() * columns_;
     operation.activation_bytes = kActivationBytes * hyper_.hidden * columns_;
   }

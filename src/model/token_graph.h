@@ -30,6 +30,7 @@ struct Operation {
   const Tensor* bias = nullptr;                   // kMatmul: added to its result
   std::uint64_t rows = 0, cols = 0, columns = 1;  // kMatmul: [rows x cols] times `columns` vectors
   bool adds_residual = false;
+  double scale = 1;                    // kEmbed: of the rows
   std::uint64_t weight_bytes = 0;      // read of the table: whole, or the rows that kEmbed gathers
   std::uint64_t activation_bytes = 0;  // 16-bit activations in and out
   std::uint64_t kv_bytes = 0;          // KV cache read

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/bpe.h"
 #include "model/pretokenizer.h"
+#include "model/text_encoder.h"
 #include "model/vocabulary.h"
 
 namespace boltbeam::model {
@@ -33,12 +33,10 @@ std::size_t IncompleteTail(std::string_view text) {
 }  // namespace
 
 struct Tokenizer::State {
-  State(Vocabulary&& read, Bpe&& merges, Pretokenizer&& cut)
-      : vocabulary(std::move(read)), bpe(std::move(merges)), pretokenizer(std::move(cut)) {}
+  explicit State(Vocabulary&& read) : vocabulary(std::move(read)) {}
 
   Vocabulary vocabulary;
-  Bpe bpe;
-  Pretokenizer pretokenizer;
+  std::unique_ptr<TextEncoder> encoder;  // refers to the vocabulary
   bool add_bos = false, add_eos = false;
   std::vector<std::int32_t> specials;  // tokens that text is cut at: longest first
   std::vector<std::int32_t> stops;
@@ -46,6 +44,10 @@ struct Tokenizer::State {
   bool IsControl(std::int32_t id) const {
     const TokenType type = vocabulary.types[static_cast<std::size_t>(id)];
     return type == TokenType::kControl || type == TokenType::kUnknown;
+  }
+  /// Text is cut at it.
+  bool IsSpecial(std::int32_t id) const {
+    return IsControl(id) || vocabulary.types[static_cast<std::size_t>(id)] == TokenType::kUserDefined;
   }
   const std::string& Text(std::int32_t id) const { return vocabulary.tokens[static_cast<std::size_t>(id)]; }
   bool Holds(std::int32_t id) const { return id >= 0 && static_cast<std::size_t>(id) < vocabulary.tokens.size(); }
@@ -71,11 +73,9 @@ Result<Tokenizer> Tokenizer::Make(const gguf::File& file, bool strict) {
 
 Result<Tokenizer> Tokenizer::Read(const gguf::File& file, bool strict) {
   BOLTBEAM_ASSIGN(Vocabulary vocabulary, ReadVocabulary(file, strict));
-  BOLTBEAM_ASSIGN(Pretokenizer pretokenizer, Pretokenizer::Make(vocabulary.pre));
-  BOLTBEAM_ASSIGN(Bpe bpe, Bpe::Make(vocabulary.tokens, vocabulary.merges, pretokenizer.ignore_merges()));
-  // The Bpe refers to the tokens' texts: moving the vector that holds them leaves those where they are.
-  auto state = std::make_unique<State>(std::move(vocabulary), std::move(bpe), std::move(pretokenizer));
-  state->add_bos = state->vocabulary.add_bos.value_or(state->pretokenizer.adds_bos()) && state->vocabulary.bos;
+  auto state = std::make_unique<State>(std::move(vocabulary));
+  BOLTBEAM_ASSIGN(state->encoder, MakeTextEncoder(state->vocabulary));
+  state->add_bos = state->vocabulary.add_bos.value_or(state->encoder->adds_bos()) && state->vocabulary.bos;
   state->add_eos = state->vocabulary.add_eos.value_or(false) && state->vocabulary.eos;
   BOLTBEAM_TRY(state->CheckTexts(strict));
   BOLTBEAM_TRY(state->FindStops());
@@ -87,7 +87,7 @@ Result<void> Tokenizer::State::CheckTexts(bool strict) {
   std::size_t duplicates = 0;
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     const std::string& text = vocabulary.tokens[id];
-    if (!text.empty() && bpe.Find(text) != static_cast<std::int32_t>(id)) ++duplicates;
+    if (!text.empty() && encoder->Find(text) != static_cast<std::int32_t>(id)) ++duplicates;
   }
   const auto complain = [&](std::string where, std::string found, std::string expected) -> Result<void> {
     Error error{Code::kTokenizerTokens, std::move(where), std::move(found), std::move(expected)};
@@ -99,9 +99,9 @@ Result<void> Tokenizer::State::CheckTexts(bool strict) {
     BOLTBEAM_TRY(complain("tokenizer.ggml.tokens", fmt::format("{} tokens whose text another one has too", duplicates),
                           "different texts; the last of equal ones counts"));
   }
-  if (bpe.unknown_merges() > 0) {
+  if (encoder->unknown_merges() > 0) {
     BOLTBEAM_TRY(complain("tokenizer.ggml.merges",
-                          fmt::format("{} merges of texts that are no tokens", bpe.unknown_merges()),
+                          fmt::format("{} merges of texts that are no tokens", encoder->unknown_merges()),
                           "parts and results that are tokens; such a result is spelled byte by byte"));
   }
   return {};
@@ -112,12 +112,11 @@ Result<void> Tokenizer::State::FindStops() {
   if (vocabulary.eot) stops.push_back(*vocabulary.eot);
   BOLTBEAM_ASSIGN(const std::vector<std::string> texts, StopTokenTexts());
   for (const std::string& text : texts) {
-    const std::int32_t id = bpe.Find(text);
+    const std::int32_t id = encoder->Find(text);
     if (id < 0) continue;
     stops.push_back(id);
     // Some converters forget the type: an end marker is a control token whatever the file says.
-    TokenType& type = vocabulary.types[static_cast<std::size_t>(id)];
-    if (type == TokenType::kNormal || type == TokenType::kUndefined) type = TokenType::kControl;
+    vocabulary.types[static_cast<std::size_t>(id)] = TokenType::kControl;
   }
   return {};
 }
@@ -125,8 +124,7 @@ Result<void> Tokenizer::State::FindStops() {
 void Tokenizer::State::FindSpecials() {
   for (std::size_t at = 0; at < vocabulary.tokens.size(); ++at) {
     const auto id = static_cast<std::int32_t>(at);
-    const bool cut = IsControl(id) || vocabulary.types[at] == TokenType::kUserDefined;
-    if (cut && !vocabulary.tokens[at].empty()) specials.push_back(id);
+    if (IsSpecial(id) && !vocabulary.tokens[at].empty()) specials.push_back(id);
   }
   std::ranges::sort(specials, [&](std::int32_t a, std::int32_t b) {
     return Text(a).size() != Text(b).size() ? Text(a).size() > Text(b).size() : a < b;
@@ -159,14 +157,14 @@ std::vector<Fragment> Tokenizer::State::Partition(std::string_view text, bool pa
 Result<std::vector<std::int32_t>> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
   std::vector<std::int32_t> ids;
   if (options.add_special && state_->add_bos) ids.push_back(*state_->vocabulary.bos);
+  bool opens = true;  // the text, or the run after a special token
   for (const Fragment& fragment : state_->Partition(text, options.parse_special)) {
+    opens = opens || fragment.token >= 0;
     if (fragment.token >= 0) {
       ids.push_back(fragment.token);
-      continue;
+    } else {
+      BOLTBEAM_TRY(state_->encoder->Encode(fragment.text, std::exchange(opens, false), ids));
     }
-    BOLTBEAM_TRY(state_->pretokenizer.Split(fragment.text, [&](std::string_view piece) {
-      return state_->bpe.Encode(piece, state_->vocabulary.unknown, ids);
-    }));
   }
   if (options.add_special && state_->add_eos) ids.push_back(*state_->vocabulary.eos);
   return ids;
@@ -185,13 +183,20 @@ std::string Tokenizer::Bytes(std::int32_t id, bool special) const {
     case TokenType::kByte:  // <0xNN>, checked when the vocabulary was read
       return std::string(1, static_cast<char>(std::stoi(state_->Text(id).substr(3, 2), nullptr, 16)));
     default:
-      return BytesOfText(state_->Text(id));
+      return state_->encoder->Bytes(state_->Text(id));
   }
 }
 
 std::string Tokenizer::Decode(std::span<const std::int32_t> ids, bool special) const {
   std::string text;
-  for (const std::int32_t id : ids) text += Bytes(id, special);
+  bool opens = state_->encoder->adds_space();  // a space that Encode put there may come next
+  for (const std::int32_t id : ids) {
+    const std::string bytes = Bytes(id, special);
+    const bool is_special = !state_->Holds(id) || state_->IsSpecial(id);
+    const bool is_added = opens && !is_special && bytes.starts_with(' ');
+    text += std::string_view(bytes).substr(is_added ? 1 : 0);
+    opens = state_->encoder->adds_space() && is_special;
+  }
   return text;
 }
 
@@ -202,7 +207,7 @@ bool Tokenizer::adds_bos() const { return state_->add_bos; }
 bool Tokenizer::IsStop(std::int32_t id) const { return std::ranges::find(state_->stops, id) != state_->stops.end(); }
 std::span<const std::string> Tokenizer::warnings() const { return state_->vocabulary.warnings; }
 
-std::int32_t Tokenizer::Find(std::string_view token_text) const { return state_->bpe.Find(token_text); }
+std::int32_t Tokenizer::Find(std::string_view token_text) const { return state_->encoder->Find(token_text); }
 
 std::string StreamDecoder::Push(std::int32_t id) {
   held_ += tokenizer_.Bytes(id, special_);

@@ -1,4 +1,4 @@
-// Text to token ids and back, as the file's own vocabulary says: byte-level BPE.
+// Text to token ids and back, as the file's own vocabulary says: byte-level BPE or SentencePiece.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "model/tokenizer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "gguf/writer.h"
 #include "model/bpe.h"
 #include "model/pretokenizer.h"
+#include "model/scored_pieces.h"
 
 namespace boltbeam::model {
 namespace {
@@ -18,11 +20,31 @@ using Pieces = std::vector<std::string>;
 
 // A vocabulary of the 256 bytes, a few merges and three control tokens, which a test changes before it is written.
 struct TinyVocabulary {
+  /// One whose tokens join by score: byte tokens, a few characters and words, two control tokens.
+  static TinyVocabulary WithScores() {
+    TinyVocabulary v;
+    v.model = "llama";
+    v.with_pre = v.with_merges = false;
+    v.tokens = {"<unk>", "<s>", "</s>", "<keep>", "h",    "e",   "l",     "o",
+                "▁",     "he",  "ll",   "lo",     "hell", "llo", "hello", "▁hello"};
+    v.types = {2, 3, 3, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    v.scores = {0, 0, 0, 0, -20, -20, -20, -20, -20, -1, -2, -2, -4, -3, -9, -10};
+    for (int byte = 0; byte < 256; ++byte) {
+      v.tokens.push_back(fmt::format("<0x{:02X}>", byte));
+      v.types.push_back(6);
+      v.scores.push_back(0);
+    }
+    v.bos = 1;
+    v.eos = 2;
+    return v;
+  }
+
   std::string model = "gpt2", pre = "gpt-2";
   std::vector<std::string> tokens, merges = {"h e", "l l", "he ll", "hell o", "Ġ w"};
   std::vector<std::int32_t> types;
   std::vector<float> scores;
   std::uint32_t bos = 261, eos = 262;
+  std::optional<bool> add_space_prefix;
   bool with_tokens = true, with_pre = true, with_merges = true;
 
   TinyVocabulary() {
@@ -49,6 +71,7 @@ struct TinyVocabulary {
       if (with_merges) writer->Add("tokenizer.ggml.merges", merges);
       writer->Add("tokenizer.ggml.token_type", types);
       if (!scores.empty()) writer->Add("tokenizer.ggml.scores", scores);
+      if (add_space_prefix) writer->Add("tokenizer.ggml.add_space_prefix", *add_space_prefix);
       writer->Add("tokenizer.ggml.bos_token_id", bos);
       writer->Add("tokenizer.ggml.eos_token_id", eos);
       if (auto begun = writer->Begin({}); !begun) return std::unexpected(begun.error());
@@ -172,6 +195,76 @@ TEST(Tokenizer, ManyMergesInOnePieceTakeLinearMemory) {
   EXPECT_EQ(tokenizer->Encode(std::string(100001, 'l'), {})->size(), 50001U);
 }
 
+using Ids = std::vector<std::int32_t>;
+
+TEST(ScoredPieces, TheBestScoreJoinsFirstAndOfEqualOnesTheLeft) {
+  TinyVocabulary vocabulary = TinyVocabulary::WithScores();
+  vocabulary.add_space_prefix = false;
+  // h e l l o: "he" (-1) joins first, then of "ll" and "lo" (-2 both) the left one, then "llo" (-3) before "hell" (-4).
+  EXPECT_EQ(vocabulary.Make()->Encode("hello", {}), (Ids{1, 14}));
+  vocabulary.tokens[14] = "other";  // no whole word: he and llo stay
+  vocabulary.tokens[15] = "word";
+  EXPECT_EQ(vocabulary.Make()->Encode("hello", {}), (Ids{1, 9, 13}));
+  vocabulary.scores[12] = -2.5F;  // now "hell" joins before "llo"
+  EXPECT_EQ(vocabulary.Make()->Encode("hello", {}), (Ids{1, 12, 7}));
+  EXPECT_EQ(vocabulary.Make()->Encode("hellooll", {.add_special = false}), (Ids{12, 7, 7, 10}));
+}
+
+TEST(ScoredPieces, ASpaceIsPutBeforeTextAndTakenAwayAgain) {
+  TinyVocabulary vocabulary = TinyVocabulary::WithScores();
+  const auto prefixed = vocabulary.Make();  // as such vocabularies do when they don't say
+  EXPECT_EQ(prefixed->Encode("hello hello<keep>hello", {}), (Ids{1, 15, 15, 3, 15}));
+  EXPECT_EQ(prefixed->Decode(Ids{1, 15, 15, 3, 15}), "hello hello<keep>hello");
+  vocabulary.add_space_prefix = false;
+  const auto plain = vocabulary.Make();
+  EXPECT_EQ(plain->Encode("hello hello<keep>hello", {}), (Ids{1, 14, 15, 3, 14}));
+  EXPECT_EQ(plain->Decode(Ids{1, 15, 15}), " hello hello");
+}
+
+TEST(ScoredPieces, CharactersWithoutATokenAreSpelledInBytes) {
+  TinyVocabulary vocabulary = TinyVocabulary::WithScores();
+  vocabulary.add_space_prefix = false;
+  const auto tokenizer = vocabulary.Make(true);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().Message();
+  EXPECT_EQ(tokenizer->Encode("é\n", {.add_special = false}), (Ids{16 + 0xc3, 16 + 0xa9, 16 + '\n'}));
+  std::string bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
+  EXPECT_EQ(tokenizer->Decode(*tokenizer->Encode(bytes, {})), bytes) << "text need not be UTF-8";
+  vocabulary.tokens[16 + 'q'] = "<0x71 >";
+  vocabulary.types[16 + 'q'] = 1;
+  EXPECT_EQ(vocabulary.Make()->Encode("q", {.add_special = false}), (Ids{0})) << "the unknown token stands in";
+}
+
+TEST(ScoredPieces, ManyJoinsInOneRunTakeLinearMemory) {
+  TinyVocabulary vocabulary = TinyVocabulary::WithScores();
+  EXPECT_EQ(vocabulary.Make()->Encode(std::string(100001, 'l'), {.add_special = false})->size(), 50002U);
+  EXPECT_EQ(vocabulary.Make()->Encode("", {}), (Ids{1, 8})) << "the space before";
+}
+
+TEST(ScoredPieces, ScoresAreNeededAndOrdered) {
+  TinyVocabulary none = TinyVocabulary::WithScores();
+  none.scores.clear();
+  EXPECT_EQ(none.CodeOfMake(), Code::kTokenizerArrays);
+  TinyVocabulary few = TinyVocabulary::WithScores();
+  few.scores.pop_back();
+  EXPECT_EQ(few.CodeOfMake(), Code::kTokenizerArrays);
+  TinyVocabulary wild = TinyVocabulary::WithScores();
+  wild.scores[5] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(wild.CodeOfMake(), Code::kTokenizerScores);
+}
+
+TEST(ScoredPieces, TextBeyondThirtyTwoBitsIsRefused) {
+  const std::vector<std::string> tokens = {"x"};
+  const std::vector<float> scores = {0};
+  const ScoredPieces pieces(tokens, scores);
+  std::vector<std::int32_t> ids;
+  const std::string_view huge("x", std::size_t{1} << 31);  // never read: the length alone is refused
+  const auto done = pieces.Encode(huge, std::nullopt, ids);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kTokenizerText);
+  EXPECT_EQ(pieces.Encode("y", std::nullopt, ids).error().code, Code::kTokenizerText);
+}
+
 TEST(StreamDecoder, HoldsBackAnIncompleteCharacter) {
   const auto tokenizer = TinyVocabulary().Make();
   StreamDecoder decoder(*tokenizer);
@@ -193,10 +286,10 @@ TEST(Vocabulary, RefusesWhatItCannotRead) {
   none.with_tokens = false;
   EXPECT_EQ(none.CodeOfMake(), Code::kNoTokenizer);
   EXPECT_NE(none.Make().error().where.find(".gguf"), std::string::npos) << "every error names the file";
-  TinyVocabulary spm;
-  spm.model = "llama";
-  EXPECT_EQ(spm.CodeOfMake(), Code::kTokenizerUnsupported);
-  EXPECT_NE(spm.Make().error().Message().find("SentencePiece"), std::string::npos);
+  TinyVocabulary pieces;
+  pieces.model = "bert";
+  EXPECT_EQ(pieces.CodeOfMake(), Code::kTokenizerUnsupported);
+  EXPECT_NE(pieces.Make().error().Message().find("WordPiece"), std::string::npos);
   TinyVocabulary other;
   other.model = "rwkv";
   EXPECT_EQ(other.CodeOfMake(), Code::kTokenizerUnsupported);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <limits>
@@ -27,7 +28,7 @@ class Reader {
     BOLTBEAM_TRY(ReadTokens());
     BOLTBEAM_TRY(ReadTypes());
     BOLTBEAM_TRY(CheckTokens());
-    BOLTBEAM_TRY(CheckScores());
+    BOLTBEAM_TRY(ReadScores());
     BOLTBEAM_TRY(ReadIds());
     BOLTBEAM_TRY(ReadFlags());
     return std::move(out_);
@@ -49,7 +50,8 @@ class Reader {
           "tokenizer.ggml.model and tokenizer.ggml.tokens, as in a model that was converted with its vocabulary");
     }
     BOLTBEAM_ASSIGN(const std::string kind, file_.GetString(Key("model")));
-    BOLTBEAM_TRY(CheckVocabularyKind(kind));
+    BOLTBEAM_ASSIGN(out_.kind, FindVocabularyKind(kind));
+    if (out_.kind.by_score) return {};  // nothing is cut before
     if (file_.Find(Key("pre")) == nullptr) {
       return Fail(Code::kTokenizerUnsupported, Key("pre"), "the file does not name its pre-tokenizer",
                   "a file that does: convert the model again with a current converter");
@@ -63,6 +65,7 @@ class Reader {
     if (out_.tokens.empty() || out_.tokens.size() > std::numeric_limits<std::int32_t>::max() / 2) {
       return Fail(Code::kTokenizerArrays, Key("tokens"), fmt::format("{} tokens", out_.tokens.size()), "1 to 2^30");
     }
+    if (out_.kind.by_score) return {};
     if (file_.Find(Key("merges")) == nullptr) {
       return Fail(Code::kTokenizerArrays, Key("merges"), "absent", "the merges of a byte-level BPE vocabulary");
     }
@@ -113,19 +116,34 @@ class Reader {
     return token.size() == 6 && token.starts_with("<0x") && hex(token[3]) && hex(token[4]) && token[5] == '>';
   }
 
-  Result<void> CheckScores() {
-    if (file_.Find(Key("scores")) == nullptr) return {};
-    BOLTBEAM_ASSIGN(const std::vector<float> scores, file_.GetFloats(Key("scores")));
-    for (std::size_t id = 0; id < scores.size(); ++id) {
-      if (std::isnan(scores[id])) {
-        return Complain(Code::kTokenizerScores, fmt::format("{}[{}]", Key("scores"), id), "not a number",
-                        "a finite score; byte-level BPE does not use it");
-      }
+  Result<void> ReadScores() {
+    if (file_.Find(Key("scores")) == nullptr) {
+      if (!out_.kind.by_score) return {};
+      return Fail(Code::kTokenizerArrays, Key("scores"), "absent", "the scores of a SentencePiece vocabulary");
     }
+    BOLTBEAM_ASSIGN(std::vector<float> scores, file_.GetFloats(Key("scores")));
+    const auto bad = std::ranges::find_if(scores, [](float score) { return std::isnan(score); });
+    const std::string where = fmt::format("{}[{}]", Key("scores"), bad - scores.begin());
+    if (!out_.kind.by_score) {
+      if (bad == scores.end()) return {};
+      return Complain(Code::kTokenizerScores, where, "not a number", "a finite score; byte-level BPE does not use it");
+    }
+    if (bad != scores.end()) return Fail(Code::kTokenizerScores, where, "not a number", "a score to order tokens by");
+    if (scores.size() != out_.tokens.size()) {
+      return Fail(Code::kTokenizerArrays, Key("scores"), fmt::format("{} entries", scores.size()),
+                  fmt::format("one for each of the {} tokens", out_.tokens.size()));
+    }
+    out_.scores = std::move(scores);
     return {};
   }
 
   Result<void> ReadIds() {
+    const auto silent = [&](std::optional<std::int32_t> id) {
+      return id && static_cast<std::size_t>(*id) < out_.tokens.size() ? id : std::nullopt;
+    };
+    out_.bos = silent(out_.kind.bos);
+    out_.eos = silent(out_.kind.eos);
+    out_.unknown = silent(out_.kind.unknown);
     BOLTBEAM_TRY(ReadId("bos_token_id", out_.bos));
     BOLTBEAM_TRY(ReadId("eos_token_id", out_.eos));
     BOLTBEAM_TRY(ReadId("eot_token_id", out_.eot));
@@ -136,6 +154,7 @@ class Reader {
     if (file_.Find(Key(name)) == nullptr) return {};
     BOLTBEAM_ASSIGN(const std::uint64_t value, file_.GetUnsigned(Key(name)));
     if (value >= out_.tokens.size()) {
+      id.reset();
       return Complain(Code::kTokenizerSpecialId, Key(name), fmt::format("{}", value),
                       fmt::format("an id below {}, the number of tokens; it is taken as absent", out_.tokens.size()));
     }
@@ -144,12 +163,14 @@ class Reader {
   }
 
   Result<void> ReadFlags() {
-    if (file_.Find(Key("add_bos_token")) != nullptr) {
-      BOLTBEAM_ASSIGN(out_.add_bos, file_.GetBool(Key("add_bos_token")));
-    }
-    if (file_.Find(Key("add_eos_token")) != nullptr) {
-      BOLTBEAM_ASSIGN(out_.add_eos, file_.GetBool(Key("add_eos_token")));
-    }
+    BOLTBEAM_TRY(ReadFlag("add_bos_token", out_.add_bos));
+    BOLTBEAM_TRY(ReadFlag("add_eos_token", out_.add_eos));
+    return ReadFlag("add_space_prefix", out_.add_space_prefix);
+  }
+
+  Result<void> ReadFlag(std::string_view name, std::optional<bool>& flag) {
+    if (file_.Find(Key(name)) == nullptr) return {};
+    BOLTBEAM_ASSIGN(flag, file_.GetBool(Key(name)));
     return {};
   }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "gguf/file.h"
+#include "model/pretokenizer.h"
 
 namespace boltbeam::model {
 
@@ -15,11 +16,14 @@ namespace boltbeam::model {
 enum class TokenType : std::uint8_t { kUndefined = 0, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
 struct Vocabulary {
-  std::string pre;  // tokenizer.ggml.pre
-  std::vector<std::string> tokens, merges;
-  std::vector<TokenType> types;  // one per token
+  VocabularyKind kind;
+  std::string pre;  // tokenizer.ggml.pre; empty when tokens join by score
+  std::vector<std::string> tokens;
+  std::vector<std::string> merges;  // empty when tokens join by score
+  std::vector<float> scores;        // one per token when they join by score
+  std::vector<TokenType> types;     // one per token
   std::optional<std::int32_t> bos, eos, eot, unknown;
-  std::optional<bool> add_bos, add_eos;
+  std::optional<bool> add_bos, add_eos, add_space_prefix;
   std::vector<std::string> warnings;
 };
 

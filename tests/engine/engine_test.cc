@@ -105,15 +105,43 @@ TEST_P(ExactnessTest, MistakesAreFound) {
   const Loaded loaded = Load(Synth(GetParam()), options);
   const std::vector<std::int32_t> tokens = Tokens(12, loaded.model->hyper().vocab);
   ASSERT_TRUE(loaded.session->Prompt(tokens));
-  for (const Mistakes& mistakes : {Mistakes{true, 1, false}, Mistakes{false, 10, false}, Mistakes{false, 1, true}}) {
+  std::vector<Mistakes> all = {
+      {.other_rope_kind = true}, {.rope_base_factor = 10}, {.shifted_head = true}, {.other_activation = true}};
+  if (loaded.model->hyper().sliding_window > 0)
+    all.insert(all.end(), {{.wider_window = true}, {.one_rope_base = true}});
+  if (loaded.model->architecture().post_norms) all.push_back({.no_post_norms = true});
+  if (loaded.model->architecture().scale_embedding) all.push_back({.plain_embedding = true});
+  for (const Mistakes& mistakes : all) {
     ReferenceModel wrong(*loaded.model, mistakes);
     std::vector<double> logits;
     for (const std::int32_t token : tokens) logits = wrong.Append(token);
-    EXPECT_GT(Divergence(logits, loaded.session->logits()), 1e-5);
+    EXPECT_GT(Divergence(logits, loaded.session->logits()), 1e-5) << "mistake " << &mistakes - all.data();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, ExactnessTest, testing::Values("tiny-llama:F32", "tiny-qwen2:F32", "tiny-qwen3:F32"));
+INSTANTIATE_TEST_SUITE_P(Kinds, ExactnessTest,
+                         testing::Values("tiny-llama:F32", "tiny-qwen2:F32", "tiny-qwen3:F32", "tiny-gemma3:F32"));
+
+// A window that begins in a later chunk of the KV cache than the context.
+TEST(WindowTest, ChunksBeforeTheWindowAreLeftOut) {
+  Options options;
+  options.kv = KvFormat::kF32;
+  options.prompt_batch = 16;
+  const Loaded loaded = Load(Synth("tiny-gemma3:F32"), options);
+  ReferenceModel reference(*loaded.model);
+  const std::vector<std::int32_t> tokens = Tokens(150, loaded.model->hyper().vocab);
+  std::vector<std::vector<double>> expected;
+  for (const std::int32_t token : tokens) expected.push_back(reference.Append(token));
+  const auto prompted = loaded.session->Prompt(tokens, [&](std::size_t i, std::span<const float> logits) {
+    EXPECT_LT(Divergence(expected[i], logits), 1e-9) << "in batches, token " << i;
+  });
+  ASSERT_TRUE(prompted) << prompted.error().Message();
+  ASSERT_TRUE(loaded.session->Truncate(120));
+  for (std::size_t i = 120; i < tokens.size(); ++i) {
+    ASSERT_TRUE(loaded.session->Decode(tokens[i]));
+    EXPECT_LT(Divergence(expected[i], loaded.session->logits()), 1e-9) << "token by token, token " << i;
+  }
+}
 
 class QuantisedTest : public testing::TestWithParam<std::string> {};
 
@@ -130,19 +158,20 @@ TEST_P(QuantisedTest, DistanceFromDoublePrecisionIsThatOfEightBitActivations) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, QuantisedTest,
-                         testing::Values("tiny-qwen3:Q8_0", "tiny-llama:Q4_1", "tiny-llama:F16"));
+                         testing::Values("tiny-qwen3:Q8_0", "tiny-llama:Q4_1", "tiny-llama:F16", "tiny-gemma3:Q4_K_M"));
 
 TEST(EngineTest, TheSameTokensAtAnyNumberOfThreads) {
   if (chip::UsableCpus().size() < 2) GTEST_SKIP() << "one usable CPU";
-  const std::string path = Synth("tiny-llama:Q8_0");
-  std::vector<std::vector<std::int32_t>> streams;
-  for (const std::uint32_t threads : {1U, 2U}) {
-    Options options;
-    options.threads = threads;
-    const Loaded loaded = Load(path, options);
-    streams.push_back(Greedy(*loaded.session, Tokens(150, loaded.model->hyper().vocab), 40));
+  for (const char* spec : {"tiny-llama:Q8_0", "tiny-gemma3:Q8_0"}) {
+    std::vector<std::vector<std::int32_t>> streams;
+    for (const std::uint32_t threads : {1U, 2U}) {
+      Options options;
+      options.threads = threads;
+      const Loaded loaded = Load(Synth(spec), options);
+      streams.push_back(Greedy(*loaded.session, Tokens(150, loaded.model->hyper().vocab), 40));
+    }
+    EXPECT_EQ(streams[0], streams[1]) << spec;
   }
-  EXPECT_EQ(streams[0], streams[1]);
 }
 
 TEST(EngineTest, TruncatingGoesBackExactly) {

@@ -14,7 +14,12 @@ namespace boltbeam::engine {
 struct Mistakes {
   bool other_rope_kind = false;
   double rope_base_factor = 1;
-  bool shifted_head = false;  // the head's rows are read with the first 32 elements rotated by one
+  bool shifted_head = false;   // the head's rows are read with the first 32 elements rotated by one
+  bool wider_window = false;   // local layers see one position more
+  bool one_rope_base = false;  // local layers rotate as the others do
+  bool no_post_norms = false;
+  bool other_activation = false;
+  bool plain_embedding = false;  // not scaled
 };
 
 class ReferenceModel {
@@ -28,7 +33,9 @@ class ReferenceModel {
   const Vector& Weights(const model::Tensor& tensor);
   Vector Multiply(const model::Tensor& tensor, const Vector& x, const model::Tensor* bias = nullptr);
   Vector Normalised(const Vector& x, const model::Tensor& weight, std::size_t first, std::size_t count);
-  void Rotate(Vector& heads, std::size_t position) const;
+  void Rotate(Vector& heads, std::size_t position, std::uint32_t layer) const;
+  double Activated(double x) const;
+  bool IsLocal(std::uint32_t layer) const;
   Vector Attend(std::int32_t layer, const Vector& query) const;
 
   const model::Model& model_;

@@ -23,6 +23,7 @@ struct Case {
   bool neox, norm, f16;
   std::uint16_t lanes;
   std::uint32_t columns, position;
+  std::uint32_t window = 0;
 };
 
 std::vector<float> Normal(std::size_t count, unsigned seed) {
@@ -49,9 +50,13 @@ class AttentionTest : public testing::TestWithParam<Case> {
     s_.context = 96;
     s_.kv = c.f16 ? kernel::Memory::kF16 : kernel::Memory::kWord;
     s_.lanes = c.lanes;
+    s_.window = c.window;
     state_[kernel::kStateColumns / 4] = static_cast<std::int32_t>(c.columns);
     state_[kernel::kStatePosition / 4] = static_cast<std::int32_t>(c.position);
     state_[kernel::kStateChunks / 4] = static_cast<std::int32_t>((c.position + c.columns + s_.chunk - 1) / s_.chunk);
+    const std::uint32_t skipped = c.window == 0 || c.position < c.window ? 0 : (c.position + 1 - c.window) / s_.chunk;
+    state_[kernel::kStateWindowFirst / 4] = static_cast<std::int32_t>(skipped);
+    state_[kernel::kStateWindowChunks / 4] = state_[kernel::kStateChunks / 4] - static_cast<std::int32_t>(skipped);
     table_.resize(std::size_t{c.position + c.columns} * c.rope_dims);
     for (std::size_t i = 0; i < table_.size(); ++i) {
       const std::size_t position = i / c.rope_dims, pair = i % (c.rope_dims / 2);
@@ -61,7 +66,9 @@ class AttentionTest : public testing::TestWithParam<Case> {
     norm_ = Normal(c.head_dim, 77);
   }
 
-  std::size_t chunks() const { return static_cast<std::size_t>(state_[kernel::kStateChunks / 4]); }
+  std::size_t chunks() const {
+    return static_cast<std::size_t>(state_[(s_.window == 0 ? kernel::kStateChunks : kernel::kStateWindowChunks) / 4]);
+  }
 
   /// One head of one token normalised and rotated; terms: what the rounding errors are relative to.
   std::vector<std::pair<double, double>> Rotated(const float* x, std::size_t token) const {
@@ -196,7 +203,8 @@ TEST_P(AttentionTest, ChunksGiveTheSoftmaxOfThePositionsThatAreVisible) {
         const std::size_t kv = head / (c.heads / c.kv_heads);
         std::vector<double> weights(c.position + column + 1);
         double total = 0;
-        for (std::size_t p = 0; p < weights.size(); ++p) {
+        const std::size_t first = c.window == 0 || weights.size() < c.window ? 0 : weights.size() - c.window;
+        for (std::size_t p = first; p < weights.size(); ++p) {
           double score = 0;
           for (std::size_t d = 0; d < c.head_dim; ++d)
             score += queries[column * query_stride + head * c.head_dim + d] * Key(keys, kv, p, d);
@@ -222,7 +230,11 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AttentionTest,
                                          Case{"NeoxWithNorm", 4, 2, 32, 32, true, true, true, 16, 1, 63},
                                          Case{"PromptAcrossChunks", 4, 2, 32, 32, true, false, false, 8, 5, 30},
                                          Case{"PartlyRotated", 2, 2, 24, 16, false, false, false, 8, 2, 40},
-                                         Case{"PartlyRotatedNeox", 6, 2, 48, 32, true, true, true, 8, 1, 95}),
+                                         Case{"PartlyRotatedNeox", 6, 2, 48, 32, true, true, true, 8, 1, 95},
+                                         Case{"WindowNotYetFull", 4, 1, 32, 32, true, true, true, 8, 3, 10, 20},
+                                         Case{"WindowInOneChunk", 4, 1, 32, 32, true, true, true, 16, 1, 90, 11},
+                                         Case{"WindowAcrossChunks", 4, 2, 32, 32, true, true, false, 8, 9, 60, 40},
+                                         Case{"WindowOfOne", 2, 2, 32, 32, true, false, false, 8, 5, 62, 1}),
                          [](const auto& shape) { return std::string(shape.param.name); });
 
 }  // namespace

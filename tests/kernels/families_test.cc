@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <random>
 
 #include "kernel/builder.h"
@@ -63,12 +64,57 @@ TEST_P(LengthTest, RmsNorm) {
   }
 }
 
+TEST_P(LengthTest, RmsNormIsAddedToTheStream) {
+  const float epsilon = 1e-5F;
+  const auto x = Normal(kColumns * (elements() + 16), 1, 3);
+  const auto w = Normal(elements(), 2);
+  const auto stream = Normal(kColumns * elements(), 6);
+  const auto outcomes = RunEverywhere(kernel::BuildRmsNormAdd(Shape(elements(), 16), epsilon),
+                                      {ToBytes(x), ToBytes(w), ToBytes(stream)}, 0, kColumns);
+  Agreement agreement;
+  for (const Outcome& outcome : outcomes) {
+    const auto y = FromBytes<float>(outcome.buffers[2]);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      double squares = 0;
+      for (std::size_t i = 0; i < elements(); ++i) squares += double{x[in(c, i)]} * x[in(c, i)];
+      const double factor = 1 / std::sqrt(squares / static_cast<double>(elements()) + double{epsilon});
+      for (std::size_t i = 0; i < elements(); ++i) {
+        const double added = x[in(c, i)] * factor * w[i], before = stream[out(c, i)];
+        agreement.Add(y[out(c, i)], before + added, std::abs(before) + std::abs(added), outcome.way);
+      }
+    }
+  }
+  EXPECT_TRUE(agreement.Within(kLimit)) << agreement.worst << " " << agreement.where;
+}
+
+TEST_P(LengthTest, GeluGate) {
+  auto gate = Normal(kColumns * (elements() + 16), 3, 4);
+  gate[0] = 200;  // beyond what exp can hold
+  gate[1] = -200;
+  const auto up = Normal(gate.size(), 4);
+  const auto outcomes = RunEverywhere(kernel::BuildGate(Shape(elements(), 16), kernel::GateFunction::kGelu),
+                                      {ToBytes(gate), ToBytes(up), Bytes(kColumns * elements() * 4)}, 0, kColumns);
+  Agreement agreement;
+  for (const Outcome& outcome : outcomes) {
+    const auto y = FromBytes<float>(outcome.buffers[2]);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      for (std::size_t i = 0; i < elements(); ++i) {
+        const double g = gate[in(c, i)];
+        const double inner = std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g);
+        const double expected = 0.5 * g * (1 + std::tanh(inner)) * up[in(c, i)];
+        agreement.Add(y[out(c, i)], expected, std::abs(g * up[in(c, i)]), outcome.way);
+      }
+    }
+  }
+  EXPECT_TRUE(agreement.Within(kLimit)) << agreement.worst << " " << agreement.where;
+}
+
 TEST_P(LengthTest, Gate) {
   auto gate = Normal(kColumns * (elements() + 16), 3, 4);
   gate[0] = 200;  // beyond what exp can hold
   gate[1] = -200;
   const auto up = Normal(gate.size(), 4);
-  const auto outcomes = RunEverywhere(kernel::BuildGate(Shape(elements(), 16)),
+  const auto outcomes = RunEverywhere(kernel::BuildGate(Shape(elements(), 16), kernel::GateFunction::kSilu),
                                       {ToBytes(gate), ToBytes(up), Bytes(kColumns * elements() * 4)}, 0, kColumns);
   Agreement agreement;
   for (const Outcome& outcome : outcomes) {
@@ -148,15 +194,16 @@ TEST_P(RowTest, DequantisedRow) {
   shape.elements = cols;
   shape.in_stride = file.size() / kRows;
   shape.out_stride = cols * 4;
-  const auto program = kernel::BuildDequantizeRow(*format, shape);
+  const float scale = GetParam() == std::string("Q4_K") || format->elements == 1 ? 3 : 1;
+  const auto program = kernel::BuildDequantizeRow(*format, shape, scale);
   ASSERT_TRUE(program) << program.error().Message();
   Agreement agreement;
   for (const Outcome& outcome : RunEverywhere(*program, {ToBytes(file), Bytes(kRows * cols * 4)}, 0, kRows)) {
     const auto row = FromBytes<float>(outcome.buffers[1]);
     double largest = 0;
-    for (const double value : expected) largest = std::max(largest, std::abs(value));
+    for (const double value : expected) largest = std::max(largest, std::abs(value) * scale);
     for (std::size_t i = 0; i < row.size(); ++i) {
-      agreement.Add(row[i], expected[i], largest, fmt::format("{} element {}", outcome.way, i));
+      agreement.Add(row[i], expected[i] * scale, largest, fmt::format("{} element {}", outcome.way, i));
     }
   }
   EXPECT_TRUE(agreement.Within(1e-6)) << agreement.worst << " " << agreement.where;

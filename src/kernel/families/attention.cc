@@ -11,16 +11,22 @@ namespace {
 
 constexpr float kMasked = -1.0e30F;
 
+/// Chunks that this pass attends to.
+Value ChunksOf(Builder& b, std::uint32_t state, const AttentionShape& shape) {
+  return Widen(StateWord(b, state, shape.window == 0 ? kStateChunks : kStateWindowChunks));
+}
+
 class Attention {
  public:
   explicit Attention(const AttentionShape& shape)
       : s_(shape),
         lanes_(shape.lanes),
         group_(shape.heads / shape.kv_heads),
-        b_(fmt::format("attention.h{}.kv{}.d{}.chunk{}.l{}{}", shape.heads, shape.kv_heads, shape.head_dim, shape.chunk,
-                       shape.lanes, shape.kv == Memory::kF16 ? "" : ".f32"),
-           fmt::format("softmax(q k / scale) v over {} positions for the {} query heads of a KV head", shape.chunk,
-                       group_)) {
+        b_(fmt::format("attention.h{}.kv{}.d{}.chunk{}{}.l{}{}", shape.heads, shape.kv_heads, shape.head_dim,
+                       shape.chunk, shape.window == 0 ? "" : fmt::format(".w{}", shape.window), shape.lanes,
+                       shape.kv == Memory::kF16 ? "" : ".f32"),
+           fmt::format("softmax(q k / scale) v over {} positions for the {} query heads of a KV head{}", shape.chunk,
+                       group_, shape.window == 0 ? "" : fmt::format(", {} back", shape.window))) {
     query_ = b_.AddBuffer("query");
     keys_ = b_.AddBuffer("keys");
     values_ = b_.AddBuffer("values");
@@ -30,18 +36,24 @@ class Attention {
   }
 
   Program Build() && {
-    const Value chunks = Widen(StateWord(b_, state_, kStateChunks));
+    const Value chunks = ChunksOf(b_, state_, s_);
+    const Value skipped = s_.window == 0 ? b_.I64(0) : Widen(StateWord(b_, state_, kStateWindowFirst));
     const Value columns = Widen(StateWord(b_, state_, kStateColumns));
     const Value position = Widen(StateWord(b_, state_, kStatePosition));
     b_.Note("pairs of KV head and chunk");
     b_.Loop(b_.Begin(), b_.End(), b_.I64(1), {}, [&](Value item, auto) -> std::vector<Value> {
       const Value head = item / chunks;
       const Value chunk = item - head * chunks;
-      const Value first = chunk * s_.chunk;  // the chunk's first position
+      const Value in_cache = s_.window == 0 ? chunk : chunk + skipped;
+      const Value first = in_cache * s_.chunk;  // the chunk's first position
       b_.Loop(b_.I64(0), columns, b_.I64(1), {}, [&](Value column, auto) -> std::vector<Value> {
         const Value visible = position + column + 1 - first;
         const Value count = Max(b_.I64(0), Min(visible, b_.I64(s_.chunk)));
-        Column(head, chunk, chunks, column, count);
+        begin_ =
+            s_.window == 0 ? b_.I64(0) : Max(b_.I64(0), Min(visible + -static_cast<std::int64_t>(s_.window), count));
+        const Value cache = in_cache * static_cast<std::int64_t>(s_.ChunkBytes()) +
+                            head * static_cast<std::int64_t>(s_.HeadChunkBytes());
+        Column(head, chunk, chunks, column, cache, count);
         return {};
       });
       return {};
@@ -50,11 +62,9 @@ class Attention {
   }
 
  private:
-  void Column(Value head, Value chunk, Value chunks, Value column, Value count) {
+  void Column(Value head, Value chunk, Value chunks, Value column, Value cache, Value count) {
     const Value query =
         column * static_cast<std::int64_t>(s_.QueryStride()) + head * (std::int64_t{group_} * s_.head_dim * 4);
-    const Value cache =
-        chunk * static_cast<std::int64_t>(s_.ChunkBytes()) + head * static_cast<std::int64_t>(s_.HeadChunkBytes());
     const std::vector<Value> largest = Scores(query, cache, count);
     std::vector<Value> tops, sums;
     for (std::uint32_t g = 0; g < group_; ++g) tops.push_back(ReduceMax(largest[g]));
@@ -74,7 +84,14 @@ class Attention {
   std::int64_t ScratchRow(std::uint32_t g) const { return std::int64_t{g} * s_.chunk * 4; }
 
   /// Valid lanes of the vector that starts at position `at` of the chunk.
-  Value Valid(Value at, Value count) { return Less(b_.LaneIndex(lanes_), Splat(Narrow(count - at), lanes_)); }
+  Value Valid(Value at, Value count) {
+    const Value before_end = Less(b_.LaneIndex(lanes_), Splat(Narrow(count - at), lanes_));
+    if (s_.window == 0) return before_end;
+    return before_end & Less(Splat(Narrow(begin_ - at + -1), lanes_), b_.LaneIndex(lanes_));
+  }
+
+  /// The first whole vector of positions with a visible one.
+  Value FirstVector() { return s_.window == 0 ? begin_ : begin_ / lanes_ * lanes_; }
 
   /// Writes the chunk's scaled scores to scratch; returns for every query head the largest per lane.
   std::vector<Value> Scores(Value query, Value cache, Value count) {
@@ -82,7 +99,7 @@ class Attention {
     const std::uint32_t chains = std::min<std::uint32_t>(unroll, std::max<std::uint32_t>(1, 8 / group_));
     const std::vector<Value> lowest(group_, b_.F32(kMasked, lanes_));
     b_.Note(fmt::format("scores: {} positions at a time, one a lane", lanes_));
-    return b_.Loop(b_.I64(0), count, b_.I64(lanes_), lowest, [&](Value at, std::span<const Value> top) {
+    return b_.Loop(FirstVector(), count, b_.I64(lanes_), lowest, [&](Value at, std::span<const Value> top) {
       const Value keys = cache + at * RowBytes();
       std::vector<Value> carried{keys};
       carried.resize(1 + std::size_t{group_} * chains, b_.F32(0, lanes_));
@@ -118,7 +135,7 @@ class Attention {
   std::vector<Value> Softmax(const std::vector<Value>& tops, Value count) {
     const std::vector<Value> zeros(group_, b_.F32(0, lanes_));
     b_.Note("weights: e^(score - largest), and their sum");
-    return b_.Loop(b_.I64(0), count, b_.I64(lanes_), zeros, [&](Value at, std::span<const Value> sums) {
+    return b_.Loop(FirstVector(), count, b_.I64(lanes_), zeros, [&](Value at, std::span<const Value> sums) {
       const Value valid = Valid(at, count);
       std::vector<Value> next;
       for (std::uint32_t g = 0; g < group_; ++g) {
@@ -141,7 +158,7 @@ class Attention {
       const std::vector<Value> zeros(std::size_t{tile} * group_, b_.F32(0, width));
       b_.Note(fmt::format("values x weights, dimensions {} to {}", start * width, (start + tile) * width - 1));
       const std::vector<Value> sums =
-          b_.Loop(b_.I64(0), count, b_.I64(1), zeros, [&](Value at, std::span<const Value> in) {
+          b_.Loop(begin_, count, b_.I64(1), zeros, [&](Value at, std::span<const Value> in) {
             std::vector<Value> next(in.begin(), in.end());
             std::vector<Value> weights;
             for (std::uint32_t g = 0; g < group_; ++g) {
@@ -168,6 +185,7 @@ class Attention {
   const std::uint32_t group_;  // query heads of a KV head
   Builder b_;
   std::uint32_t query_ = 0, keys_ = 0, values_ = 0, state_ = 0, partial_ = 0, scratch_ = 0;
+  Value begin_;                                           // the first position of the chunk that the column sees
   std::vector<Value> rows_ = std::vector<Value>(group_);  // byte offset of each head's partial result
 };
 
@@ -178,12 +196,12 @@ Program BuildAttention(const AttentionShape& shape) { return Attention(shape).Bu
 Program BuildCombine(const AttentionShape& shape) {
   const std::uint16_t lanes = LanesFor(shape.head_dim, shape.lanes);
   const auto partial_bytes = static_cast<std::int64_t>(shape.PartialBytes());
-  Builder b(fmt::format("attention_combine.d{}.l{}", shape.head_dim, lanes),
+  Builder b(fmt::format("attention_combine.d{}{}.l{}", shape.head_dim, shape.window == 0 ? "" : ".window", lanes),
             fmt::format("the chunks of a head brought together over {} dimensions", shape.head_dim));
   const auto partial = b.AddBuffer("partial");
   const auto state = b.AddBuffer("state");
   const auto output = b.AddBuffer("output", true);
-  const Value chunks = Widen(StateWord(b, state, kStateChunks));
+  const Value chunks = ChunksOf(b, state, shape);
   b.Loop(b.Begin(), b.End(), b.I64(1), {}, [&](Value item, auto) -> std::vector<Value> {
     const Value from = item * chunks * partial_bytes;
     const Value to = from + chunks * partial_bytes;

@@ -22,6 +22,7 @@ struct AttentionShape {
   float epsilon = 0, scale = 1;  // scale: of the scores
   std::uint64_t context = 0;     // positions of the cache, a multiple of chunk
   std::uint32_t chunk = 128;     // positions
+  std::uint64_t window = 0;      // positions that a query sees, its own included; 0: all
   Memory kv = Memory::kF16;      // kF16 or kWord
   std::uint16_t lanes = 8;
   std::uint32_t registers = 16;  // vector registers: bounds the accumulators
@@ -45,9 +46,10 @@ Program BuildRope(const AttentionShape& shape, bool keys);
 /// Values into the cache. Work items are KV heads. Buffers: vector, state, cache (written).
 Program BuildAppendValues(const AttentionShape& shape);
 
-/// Scores, softmax and weighted sum of one chunk for all query heads of one KV head. Work items: KV head * chunks +
-/// chunk. Buffers: query, keys, values, state, partial (written: [column][head][chunk] of {largest, sum, pad to 64 B,
-/// output}), scratch (written, of one thread).
+/// Scores, softmax and weighted sum of one chunk for all query heads of one KV head. With a window only the chunks that
+/// this pass can see take part, from kStateWindowFirst on. Work items: KV head * chunks + chunk. Buffers: query, keys,
+/// values, state, partial (written: [column][head][chunk] of {largest, sum, pad to 64 B, output}), scratch (written, of
+/// one thread).
 Program BuildAttention(const AttentionShape& shape);
 
 /// The chunks of a head brought together. Work items: column * heads + head. Buffers: partial, state, output (f32).

@@ -10,12 +10,14 @@ namespace {
 
 class DequantizeRow {
  public:
-  DequantizeRow(const formats::Format& format, const VectorShape& shape, std::uint16_t lanes)
+  DequantizeRow(const formats::Format& format, const VectorShape& shape, std::uint16_t lanes, float factor)
       : format_(format),
         row_(*format.layout),
         lanes_(lanes),
+        factor_(factor),
         b_(fmt::format("dequantize_row.{}.e{}.y{}.l{}", shape.elements, format.elements, format.bytes, lanes),
-           fmt::format("{} weights of a row of the file, blocks of {} B, as f32", shape.elements, format.bytes)) {
+           fmt::format("{} weights of a row of the file, blocks of {} B, as f32{}", shape.elements, format.bytes,
+                       factor == 1 ? "" : fmt::format(", times {}", factor))) {
     source_ = b_.AddBuffer("source");
     output_ = b_.AddBuffer("output", true);
     const auto row_bytes = static_cast<std::int64_t>(shape.elements / format.elements * format.bytes);
@@ -27,7 +29,7 @@ class DequantizeRow {
               {column * static_cast<std::int64_t>(shape.out_stride)},
               [&](Value at, std::span<const Value> to) -> std::vector<Value> {
                 if (row_.encoding) {
-                  b_.Store(output_, to[0], b_.Load(source_, F(), FloatMemory(), at));
+                  b_.Store(output_, to[0], Scaled(b_.Load(source_, F(), FloatMemory(), at)));
                 } else {
                   Block(at, to[0]);
                 }
@@ -40,6 +42,7 @@ class DequantizeRow {
   Program Build() && { return std::move(b_).Finish(); }
 
  private:
+  Value Scaled(Value weight) { return factor_ == 1 ? weight : weight * b_.F32(factor_, lanes_); }
   Type F() const { return {Scalar::kF32, lanes_}; }
   Memory FloatMemory() const {
     if (*row_.encoding == formats::Encoding::kF16) return Memory::kF16;
@@ -61,7 +64,7 @@ class DequantizeRow {
       }
       Value weight = Splat(scale, lanes_) * ToF32(Codes(from, element));
       if (row_.m) weight = weight + Splat(minimum, lanes_);
-      b_.Store(output_, to, weight, Memory::kWord, std::int64_t{element} * 4);
+      b_.Store(output_, to, Scaled(weight), Memory::kWord, std::int64_t{element} * 4);
     }
   }
 
@@ -126,6 +129,7 @@ class DequantizeRow {
   const formats::Format& format_;
   const formats::Layout& row_;
   const std::uint16_t lanes_;
+  const float factor_;
   Builder b_;
   std::uint32_t source_ = 0, output_ = 0;
 };
@@ -148,7 +152,7 @@ bool IsRegular(const formats::Layout& row, std::uint32_t elements, std::uint16_t
 
 }  // namespace
 
-Result<Program> BuildDequantizeRow(const formats::Format& format, const VectorShape& shape) {
+Result<Program> BuildDequantizeRow(const formats::Format& format, const VectorShape& shape, float scale) {
   if (!format.layout || shape.elements % format.elements != 0) {
     return Fail(Code::kKernelIllegal, format.name, fmt::format("a row of {} elements", shape.elements),
                 fmt::format("whole blocks of {} of a format whose bit layout is described", format.elements));
@@ -160,7 +164,7 @@ Result<Program> BuildDequantizeRow(const formats::Format& format, const VectorSh
       return Fail(Code::kKernelIllegal, format.name, "its codes lie at unequal distances", "a regular layout");
     }
   }
-  return DequantizeRow(format, shape, lanes).Build();
+  return DequantizeRow(format, shape, lanes, scale).Build();
 }
 
 }  // namespace boltbeam::kernel

@@ -17,16 +17,19 @@ void ForColumns(Builder& b, const VectorShape& shape, const std::function<void(V
 
 }  // namespace
 
-Program BuildRmsNorm(const VectorShape& shape, float epsilon) {
+namespace {
+
+Program BuildNorm(const VectorShape& shape, float epsilon, bool adds) {
   const std::uint16_t lanes = LanesFor(shape.elements, shape.lanes);
   const std::uint64_t vectors = shape.elements / lanes;
   const std::int64_t chains = vectors % 4 == 0 ? 4 : 1;
   const std::int64_t vector_bytes = 4 * lanes;
-  Builder b(fmt::format("rms_norm.{}.l{}", shape.elements, lanes),
-            fmt::format("x / sqrt(mean(x^2) + {}) * w over {} elements", epsilon, shape.elements));
+  Builder b(
+      fmt::format("rms_norm{}.{}.l{}", adds ? "_add" : "", shape.elements, lanes),
+      fmt::format("{}x / sqrt(mean(x^2) + {}) * w over {} elements", adds ? "stream + " : "", epsilon, shape.elements));
   const auto input = b.AddBuffer("input");
   const auto weight = b.AddBuffer("weight");
-  const auto output = b.AddBuffer("output", true);
+  const auto output = b.AddBuffer(adds ? "stream" : "output", true);
   ForColumns(b, shape, [&](Value in, Value out) {
     const Value end = b.I64(static_cast<std::int64_t>(shape.elements) * 4);
     const std::vector<Value> zeros(static_cast<std::size_t>(chains), b.F32(0, lanes));
@@ -42,19 +45,37 @@ Program BuildRmsNorm(const VectorShape& shape, float epsilon) {
     Value sum = chains == 4 ? (sums[0] + sums[1]) + (sums[2] + sums[3]) : sums[0];
     const Value mean = ReduceAdd(sum) / b.F32(static_cast<float>(shape.elements));
     const Value factor = Splat(b.F32(1) / Sqrt(mean + b.F32(epsilon)), lanes);
-    b.Note("x * factor * weight");
+    b.Note(adds ? "stream + x * factor * weight" : "x * factor * weight");
     b.Loop(b.I64(0), end, b.I64(vector_bytes), {}, [&](Value at, auto) -> std::vector<Value> {
-      b.Store(output, out + at, b.LoadF32(input, lanes, in + at) * factor * b.LoadF32(weight, lanes, at));
+      const Value y = b.LoadF32(input, lanes, in + at) * factor * b.LoadF32(weight, lanes, at);
+      b.Store(output, out + at, adds ? b.LoadF32(output, lanes, out + at) + y : y);
       return {};
     });
   });
   return std::move(b).Finish();
 }
 
-Program BuildGate(const VectorShape& shape) {
+/// The exponent e of x / (1 + exp(e)).
+Value GateExponent(Builder& b, Value x, GateFunction function) {
+  const std::uint16_t lanes = x.lanes();
+  if (function == GateFunction::kSilu) return b.F32(0, lanes) - x;
+  constexpr float kLinear = -1.5957691216F;  // -2 sqrt(2 / pi)
+  constexpr float kCubic = 0.044715F * kLinear;
+  return x * Fma(x * x, b.F32(kCubic, lanes), b.F32(kLinear, lanes));
+}
+
+}  // namespace
+
+Program BuildRmsNorm(const VectorShape& shape, float epsilon) { return BuildNorm(shape, epsilon, false); }
+
+Program BuildRmsNormAdd(const VectorShape& shape, float epsilon) { return BuildNorm(shape, epsilon, true); }
+
+Program BuildGate(const VectorShape& shape, GateFunction function) {
   const std::uint16_t lanes = LanesFor(shape.elements, shape.lanes);
-  Builder b(fmt::format("silu_gate.{}.l{}", shape.elements, lanes),
-            fmt::format("gate / (1 + exp(-gate)) * up over {} elements", shape.elements));
+  const bool is_silu = function == GateFunction::kSilu;
+  Builder b(fmt::format("{}_gate.{}.l{}", is_silu ? "silu" : "gelu", shape.elements, lanes),
+            fmt::format("gate / (1 + exp({})) * up over {} elements",
+                        is_silu ? "-gate" : "-2 sqrt(2 / pi) (gate + 0.044715 gate^3)", shape.elements));
   const auto gate = b.AddBuffer("gate");
   const auto up = b.AddBuffer("up");
   const auto output = b.AddBuffer("output", true);
@@ -62,9 +83,8 @@ Program BuildGate(const VectorShape& shape) {
     b.Loop(b.I64(0), b.I64(static_cast<std::int64_t>(shape.elements) * 4), b.I64(4 * lanes), {},
            [&](Value at, auto) -> std::vector<Value> {
              const Value x = b.LoadF32(gate, lanes, in + at);
-             const Value one = b.F32(1, lanes);
-             const Value silu = x / (one + Exp(b.F32(0, lanes) - x));
-             b.Store(output, out + at, silu * b.LoadF32(up, lanes, in + at));
+             const Value active = x / (b.F32(1, lanes) + Exp(GateExponent(b, x, function)));
+             b.Store(output, out + at, active * b.LoadF32(up, lanes, in + at));
              return {};
            });
   });

@@ -26,11 +26,19 @@ Program BuildRmsNorm(const VectorShape& shape, float epsilon);
 /// that the layout asks for. Buffers: input, output.
 Program BuildQuantize(const VectorShape& shape, const ActivationLayout& layout);
 
-/// silu(gate) * up. Buffers: gate, up, output.
-Program BuildGate(const VectorShape& shape);
+/// stream += x / sqrt(mean(x^2) + epsilon) * w. in_stride is of the input, out_stride of the stream. Buffers: input,
+/// weight, stream (read and written).
+Program BuildRmsNormAdd(const VectorShape& shape, float epsilon);
 
-/// One row of a table as it lies in the file, as f32. Buffers: source (rows of the file's row bytes), output.
-Result<Program> BuildDequantizeRow(const formats::Format& format, const VectorShape& shape);
+/// silu(x) = x / (1 + e^-x); gelu(x) in its form by tanh: x / (1 + e^(-2 sqrt(2 / pi) (x + 0.044715 x^3))).
+enum class GateFunction : std::uint8_t { kSilu, kGelu };
+
+/// function(gate) * up. Buffers: gate, up, output.
+Program BuildGate(const VectorShape& shape, GateFunction function);
+
+/// One row of a table as it lies in the file, as f32, times `scale`. Buffers: source (rows of the file's row bytes),
+/// output.
+Result<Program> BuildDequantizeRow(const formats::Format& format, const VectorShape& shape, float scale = 1);
 
 /// The largest logit of each run of kArgmaxChunk, the first of equals. Work items are runs. Buffers: logits, partial
 /// (8 bytes a run: value, index).

@@ -12,6 +12,9 @@ inline constexpr std::int64_t kStateTiles = 4;     // tiles of columns for the p
 inline constexpr std::int64_t kStatePosition = 8;  // position of the first token
 inline constexpr std::int64_t kStateChunks =
     12;  // chunks of the KV cache that hold positions of this pass's last token
+// Of layers that look back a window only: the first chunk that this pass's first token sees, and how many from there.
+inline constexpr std::int64_t kStateWindowFirst = 16;
+inline constexpr std::int64_t kStateWindowChunks = 20;
 inline constexpr std::int64_t kStateBytes = 64;
 
 inline Value StateWord(Builder& b, std::uint32_t state, std::int64_t offset) {
