@@ -41,8 +41,8 @@ Result<std::unique_ptr<Planned>> Load(const Globals& globals, const Arguments& a
 
 Result<void> List(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const std::unique_ptr<Planned> planned, Load(globals, arguments));
-  return WriteOutput(globals,
-                     report::KernelListReport(report::KernelsOf(*planned->engine), report::FormOf(globals.format)));
+  return WriteOutput(globals, report::KernelListReport(*planned->engine, planned->machine.Get("barrier_ns"),
+                                                       report::FormOf(globals.format)));
 }
 
 report::Stage StageOf(const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include "base/paths.h"
 #include "chip/facts.h"
+#include "engine/routes.h"
 #include "terminal.h"
 
 namespace boltbeam::app {
@@ -23,6 +24,16 @@ void EngineFlags::Add(CLI::App& command) {
   command.add_option("--ctv,--cache-type-v", cache_v, "Format of cached values, the same")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
+  AddWithout(command, without);
+}
+
+void AddWithout(CLI::App& command, std::vector<std::string>& without) {
+  std::vector<std::string> names;
+  for (const engine::Route& route : engine::kRoutes) names.emplace_back(route.name);
+  command.add_option("--without", without, "Switch fusions off, by comma; `boltbeam kernel list` names them")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names))
+      ->type_name("ROUTE,...");
 }
 
 Result<engine::KvFormat> EngineFlags::Kv() const {
@@ -41,6 +52,7 @@ Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const
   engine::Options options;
   options.threads = flags.threads;
   options.context = context;
+  options.without = flags.without;
   BOLTBEAM_ASSIGN(options.kv, flags.Kv());
   options.cache_folder = (paths.cache / "kernels").string();
   options.cancelled = Interrupted;

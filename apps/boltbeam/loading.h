@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "engine/engine.h"
@@ -10,15 +11,19 @@
 
 namespace boltbeam::app {
 
-/// Adds -t, -ctk and -ctv, with llama.cpp's names, and checks their values.
+/// Adds -t, -ctk and -ctv, with llama.cpp's names, and --without, and checks their values.
 struct EngineFlags {
   std::uint32_t threads = 0;
   std::string cache_k = "f16", cache_v = "f16";
+  std::vector<std::string> without;
 
   void Add(CLI::App& command);
   /// kUsage when the caches of keys and values differ: this engine keeps both in one format.
   [[nodiscard]] Result<engine::KvFormat> Kv() const;
 };
+
+/// Adds --without, which switches routes off.
+void AddWithout(CLI::App& command, std::vector<std::string>& without);
 
 /// Fills in what every command sets the same way: threads, KV format, folders, progress, Ctrl-C.
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,

@@ -110,6 +110,7 @@ class MachineEngine final : public Engine {
   const Options& options() const override { return options_; }
   std::span<const StepInfo> steps() const override { return infos_; }
   std::uint32_t phases() const override { return static_cast<std::uint32_t>(machine_.decode.phase_end.size()); }
+  const std::map<std::string_view, std::uint32_t>& route_uses() const override { return machine_.decode.route_uses; }
   std::string plan_id() const override { return plan_id_; }
   const std::map<std::string, kernel::Program>& programs() const override { return programs_; }
 
@@ -123,7 +124,7 @@ class MachineEngine final : public Engine {
   }
 
  private:
-  std::uint64_t KvBytes() const { return 2 * machine_.attention.LayerCacheBytes() * model_.hyper().layers; }
+  std::uint64_t KvBytes() const { return machine_.attention.LayerCacheBytes() * model_.hyper().layers; }
 
   /// Bytes of activations, logits and partial results of the largest pass.
   std::uint64_t WorkspaceBytes() const {
@@ -188,10 +189,8 @@ class MachineEngine final : public Engine {
     if (hyper.sliding_window != 0) {
       BOLTBEAM_TRY(allocate(w.local_rope_table, machine_.attention.context * hyper.rope_dims * 4));
     }
-    BOLTBEAM_ASSIGN(machine_.keys, runtime::HugeBuffer::Allocate(KvBytes() / 2));
-    BOLTBEAM_ASSIGN(machine_.values, runtime::HugeBuffer::Allocate(KvBytes() / 2));
-    w.keys = machine_.keys.data();
-    w.values = machine_.values.data();
+    BOLTBEAM_ASSIGN(machine_.cache, runtime::HugeBuffer::Allocate(KvBytes()));
+    w.cache = machine_.cache.data();
     return {};
   }
 

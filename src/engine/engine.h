@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -25,8 +26,9 @@ struct Options {
   std::uint32_t threads = 0;  // 0: one per usable physical core
   std::uint64_t context = 0;  // positions of the KV cache; 0: min(4096, the model's)
   KvFormat kv = KvFormat::kF16;
-  std::uint32_t prompt_batch = 64;  // tokens per pass over the weights while reading a prompt (at least 8)
-  std::string cache_folder;         // compiled kernels
+  std::uint32_t prompt_batch = 64;   // tokens per pass over the weights while reading a prompt (at least 8)
+  std::string cache_folder;          // compiled kernels
+  std::vector<std::string> without;  // names of routes (routes.h) that the plans must not use
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // bytes of weights loaded
   std::function<bool()> cancelled;                                        // polled while loading
   // For the account's own tests only, not reachable from the command line: the products of this part wait for so many
@@ -77,6 +79,8 @@ class Engine {
   virtual std::span<const StepInfo> steps() const = 0;  // of the decode plan, in order
   virtual std::uint32_t phases() const = 0;
   virtual const std::map<std::string, kernel::Program>& programs() const = 0;  // by identity, of all plans
+  /// How often a decoded token takes each route (routes.h); one that is off or not possible is missing.
+  virtual const std::map<std::string_view, std::uint32_t>& route_uses() const = 0;
   virtual std::string plan_id() const = 0;  // SHA-256 over kernels, order and threads
   /// Only one session of an engine computes at a time. kOutOfMemory when its KV cache does not fit.
   virtual Result<std::unique_ptr<Session>> NewSession() = 0;

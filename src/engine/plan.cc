@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "engine/routes.h"
 #include "kernel/families/elementwise.h"
 #include "kernel/families/gemv.h"
 #include "model/token_graph.h"
@@ -59,11 +62,13 @@ class PlanBuilder {
   // Buffers that differ from thread to thread are cut anew for each; shared ones repeat.
   Buffers Shared(const std::vector<void*>& buffers) const { return Buffers(c_.threads, buffers); }
 
-  /// Memory for a vector that the products of a phase read: of every thread's own while decoding, else of all.
-  Result<std::vector<std::byte*>> Scratch(const std::string& purpose, std::uint64_t column_bytes) {
-    const auto [place, is_new] = scratch_.try_emplace(purpose);
+  /// Memory for a vector that the products of a phase read: of every thread's own while decoding, unless the threads
+  /// fill it together.
+  Result<std::vector<std::byte*>> Scratch(const std::string& purpose, std::uint64_t column_bytes,
+                                          bool together = false) {
+    const auto [place, is_new] = scratch_.try_emplace(purpose + (together ? ".together" : ""));
     if (is_new) {
-      const std::uint32_t copies = decode_ ? c_.threads : 1;
+      const std::uint32_t copies = decode_ && !together ? c_.threads : 1;
       const std::uint64_t padded = AlignUp<std::uint64_t>(columns_, 16);  // tiles of columns may be padded
       for (std::uint32_t copy = 0; copy < copies; ++copy) {
         BOLTBEAM_ASSIGN(std::byte * memory, c_.arena.Allocate(column_bytes * (decode_ ? 1 : padded)));
@@ -80,6 +85,15 @@ class PlanBuilder {
   /// The stream: while decoding a thread may have its own.
   std::byte* Stream(std::uint32_t thread) const { return decode_ ? w_.streams[thread] : w_.x; }
   bool HasOwnStreams() const { return c_.model.architecture().post_norms; }
+
+  /// Whether a decode plan may take a route; counts that it does.
+  bool Take(std::string_view route, bool is_possible) {
+    if (!decode_ || !is_possible || std::ranges::find(c_.options.without, route) != c_.options.without.end()) {
+      return false;
+    }
+    ++plan_.route_uses[route];
+    return true;
+  }
 
   void AddStep(Program&& program, const std::string& role, const std::string& format, Work work, Buffers buffers,
                std::uint64_t stored_bytes = 0) {
@@ -104,12 +118,13 @@ class PlanBuilder {
     const auto end = static_cast<std::uint32_t>(plan_.steps.size());
     if (end != 0 && (plan_.phase_end.empty() || plan_.phase_end.back() != end)) plan_.phase_end.push_back(end);
     is_columnwise_ = false;
+    is_spread_ = false;
   }
 
   /// While a prompt is read, columnwise steps are shared among threads: their results need a barrier before a product.
   void BeginColumnwise() { is_columnwise_ = true; }
   void EndColumnwise() {
-    if (is_columnwise_ && !decode_) EndPhase();
+    if (is_spread_ || (is_columnwise_ && !decode_)) EndPhase();
     is_columnwise_ = false;
   }
 
@@ -167,6 +182,10 @@ class PlanBuilder {
     quantised_.clear();
   }
 
+  bool HasWholeBlocksForEveryThread(const ActivationLayout& layout) const {
+    return input_elements_ % (std::uint64_t{layout.elements} * c_.threads) == 0;
+  }
+
   /// The current input in the form that a table's products read, quantised at most once per form.
   Result<std::vector<std::byte*>> InputFor(const ActivationLayout& layout) {
     if (layout.is_float) return input_;
@@ -175,12 +194,17 @@ class PlanBuilder {
     }
     const std::string purpose = fmt::format("act.{}.{}.{}.{}.{}", input_elements_, layout.elements, layout.sum_elements,
                                             layout.bias, layout.block_bytes);
-    BOLTBEAM_ASSIGN(std::vector<std::byte*> out, Scratch(purpose, layout.ColumnBytes(input_elements_)));
+    const bool together = is_spread_ && Take(kQuantiseByBlocks, HasWholeBlocksForEveryThread(layout));
+    if (is_spread_ && !together) EndPhase();
+    BOLTBEAM_ASSIGN(std::vector<std::byte*> out, Scratch(purpose, layout.ColumnBytes(input_elements_), together));
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t) buffers.push_back({input_[t], out[t]});
     BeginColumnwise();
-    AddStep(kernel::BuildQuantize({input_elements_, input_elements_ * 4, 0, c_.facts.lanes}, layout), "quantize", "F32",
-            Columnwise(), std::move(buffers), input_elements_ * 4);
+    // While decoding a block counts as a column: the work items are blocks.
+    const std::uint64_t elements = decode_ ? layout.elements : input_elements_;
+    const auto items = static_cast<std::int64_t>(input_elements_ / elements);
+    AddStep(kernel::BuildQuantize({elements, elements * 4, 0, c_.facts.lanes}, layout), "quantize", "F32",
+            together ? Once(items) : Columnwise(items), std::move(buffers), input_elements_ * 4);
     quantised_.emplace_back(layout, out);
     return out;
   }
@@ -226,7 +250,7 @@ class PlanBuilder {
     BOLTBEAM_ASSIGN(Program program, kernel::BuildGemv(table.layout, geometry, shape));
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t) {
-      std::vector<void*> own{table.data, input[t], target.output};
+      std::vector<void*> own{table.base[t], input[t], target.output};
       if (bias != nullptr) own.push_back(c_.weights.vector(*bias));
       if (geometry.columns > 1) own.push_back(w_.state);
       buffers.push_back(std::move(own));
@@ -246,14 +270,14 @@ class PlanBuilder {
   }
 
   std::byte* KeyCache() const {
-    return w_.keys + static_cast<std::uint64_t>(operation_->layer) * c_.attention.LayerCacheBytes();
+    return w_.cache + static_cast<std::uint64_t>(operation_->layer) * c_.attention.LayerCacheBytes();
   }
-  std::byte* ValueCache() const {
-    return w_.values + static_cast<std::uint64_t>(operation_->layer) * c_.attention.LayerCacheBytes();
-  }
+  std::byte* ValueCache() const { return KeyCache() + c_.attention.KeysBytes(); }
 
   Result<void> Rope(const model::Operation& operation) {
-    EndPhase();
+    // Then the rows of q, k and v that a thread computes are whole heads, and the same ones in all three.
+    by_heads_ = Take(kAttentionByHeads, hyper_.kv_heads % c_.threads == 0 && hyper_.head_dim % c_.facts.lanes == 0);
+    if (!by_heads_) EndPhase();
     std::byte* const table = IsLocal() ? w_.local_rope_table : w_.rope_table;
     std::vector<void*> queries{w_.query, table, w_.state};
     std::vector<void*> keys{w_.key, table, w_.state, KeyCache()};
@@ -265,7 +289,7 @@ class PlanBuilder {
     AddStep(kernel::BuildRope(c_.attention, true), operation.role, "F32", Once(hyper_.kv_heads), Shared(keys));
     AddStep(kernel::BuildAppendValues(c_.attention), operation.role, "F32", Once(hyper_.kv_heads),
             Shared({w_.value, w_.state, ValueCache()}));
-    EndPhase();
+    if (!by_heads_) EndPhase();
     return {};
   }
 
@@ -280,15 +304,17 @@ class PlanBuilder {
     const PerChunk per_chunk = shape.window == 0 ? PerChunk::kAll : PerChunk::kWindow;
     AddStep(kernel::BuildAttention(shape), operation_->role, format, {hyper_.kv_heads, false, per_chunk, false},
             std::move(buffers));
-    EndPhase();
+    if (!by_heads_) EndPhase();
     const std::uint64_t elements = std::uint64_t{hyper_.heads} * hyper_.head_dim;
-    BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, Scratch("attention", elements * 4));
+    BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, Scratch("attention", elements * 4, by_heads_));
     Buffers combine;
     for (std::uint32_t t = 0; t < c_.threads; ++t) combine.push_back({w_.partial, w_.state, y[t]});
     BeginColumnwise();
-    AddStep(kernel::BuildCombine(shape), operation_->role, format, Columnwise(hyper_.heads), std::move(combine));
+    AddStep(kernel::BuildCombine(shape), operation_->role, format,
+            by_heads_ ? Once(hyper_.heads) : Columnwise(hyper_.heads), std::move(combine));
     EndColumnwise();  // heads are shared among threads otherwise than the columns that follow
     SetInput(y, elements);
+    is_spread_ = by_heads_;
     return {};
   }
 
@@ -303,17 +329,24 @@ class PlanBuilder {
   }
 
   Result<void> Gate() {
-    EndPhase();
+    const std::uint64_t lanes = c_.facts.lanes;
+    const bool by_rows = Take(kGateByRows, hyper_.ffn % lanes == 0);
+    if (!by_rows) EndPhase();
     const std::uint64_t bytes = std::uint64_t{hyper_.ffn} * 4;
-    BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, Scratch("gate", bytes));
+    BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, Scratch("gate", bytes, by_rows));
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t) buffers.push_back({w_.gate, w_.up, y[t]});
     BeginColumnwise();
+    // By rows a vector counts as a column: as many work items as the products have row groups, shared in the same way.
+    const kernel::VectorShape shape =
+        by_rows ? kernel::VectorShape{lanes, 4 * lanes, 4 * lanes, c_.facts.lanes}
+                : kernel::VectorShape{hyper_.ffn, kernel::OutputStride(hyper_.ffn), bytes, c_.facts.lanes};
+    const auto vectors = static_cast<std::int64_t>(hyper_.ffn / lanes);
     const bool is_gelu = c_.model.architecture().activation == model::Activation::kGelu;
-    AddStep(kernel::BuildGate({hyper_.ffn, kernel::OutputStride(hyper_.ffn), bytes, c_.facts.lanes},
-                              is_gelu ? kernel::GateFunction::kGelu : kernel::GateFunction::kSilu),
-            operation_->role, "F32", Columnwise(), std::move(buffers), 2 * bytes);
+    AddStep(kernel::BuildGate(shape, is_gelu ? kernel::GateFunction::kGelu : kernel::GateFunction::kSilu),
+            operation_->role, "F32", by_rows ? Once(vectors) : Columnwise(), std::move(buffers), 2 * bytes);
     SetInput(y, hyper_.ffn);
+    is_spread_ = by_rows;
     return {};
   }
 
@@ -338,6 +371,8 @@ class PlanBuilder {
   Plan plan_;
   const model::Operation* operation_ = nullptr;
   bool is_columnwise_ = false;
+  bool is_spread_ = false;  // every thread has computed a part of the input, and no barrier came since
+  bool by_heads_ = false;   // in this layer
   std::map<std::string, std::vector<std::byte*>> scratch_;
   std::vector<std::byte*> input_;
   std::uint64_t input_elements_ = 0;

@@ -63,8 +63,9 @@ struct Plan {
   std::vector<std::uint32_t> phase_end;  // one past the last step of each phase
   std::uint32_t body_steps = 0;          // the steps before the final norm
   std::uint32_t body_phases = 0;
-  std::vector<std::vector<Call>> calls;      // [thread][step]
-  std::vector<std::vector<void*>> pointers;  // [thread]: the buffers of all its calls
+  std::map<std::string_view, std::uint32_t> route_uses;  // how often a pass takes each route
+  std::vector<std::vector<Call>> calls;                  // [thread][step]
+  std::vector<std::vector<void*>> pointers;              // [thread]: the buffers of all its calls
 
   /// Fills in calls from steps whose functions are known.
   void Flatten(std::uint32_t threads);
@@ -80,9 +81,9 @@ struct Workspace {
   std::byte* branch = nullptr;  // what a block adds to the stream, before its norm
   std::byte *partial = nullptr, *logits = nullptr, *argmax_partial = nullptr, *argmax = nullptr, *state = nullptr;
   std::byte* rope_table = nullptr;
-  std::byte* local_rope_table = nullptr;         // of layers with a sliding window; rope_table when there are none
-  std::byte *keys = nullptr, *values = nullptr;  // the KV cache, layer after layer
-  std::uint64_t row_bytes = 0;                   // of one embedding row in the file
+  std::byte* local_rope_table = nullptr;  // of layers with a sliding window; rope_table when there are none
+  std::byte* cache = nullptr;             // of keys and values, layer after layer
+  std::uint64_t row_bytes = 0;            // of one embedding row in the file
 };
 
 /// Everything that plans are built from.

@@ -24,7 +24,7 @@ struct Machine {
   std::vector<double> rope_frequencies;        // radians per position of each pair
   std::vector<double> local_rope_frequencies;  // of layers with a sliding window; empty when there are none
   std::uint64_t rope_positions = 0;            // rows of the tables that are filled in
-  runtime::HugeBuffer keys, values;            // the KV cache
+  runtime::HugeBuffer cache;                   // of keys and values
   bool has_session = false;
 };
 

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "kernel/families/rearrange.h"
+#include "model/token_graph.h"
 
 namespace boltbeam::engine {
 namespace {
 
 constexpr std::uint64_t kPieceBytes = 1 << 20;  // of the file, read at once by a thread
-constexpr std::uint64_t kTableAlignment = 4096;
+constexpr std::uint64_t kStreamAlignment = 4096;
+constexpr std::uint64_t kShareAlignment = 64;
 
 bool IsVector(const model::Tensor& tensor) { return tensor.info->dimensions == 1; }
 
@@ -38,8 +40,8 @@ Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFac
                   fmt::format("{}: {}", tensor.format->name, layout.error().found),
                   "a format that kernels are generated for");
     }
-    Table table{&tensor, *layout, nullptr, layout->TableBytes(tensor.rows(), tensor.cols())};
-    weights.bytes_ += AlignUp<std::uint64_t>(table.bytes, kTableAlignment);
+    Table table{&tensor, *layout, layout->TableBytes(tensor.rows(), tensor.cols()), {}};
+    weights.bytes_ += table.bytes;
     if (!weights.programs_.contains(Key(tensor))) {
       BOLTBEAM_ASSIGN(kernel::Program program, kernel::BuildRearrange(table.layout, tensor.cols()));
       weights.programs_.emplace(Key(tensor), std::move(program));
@@ -52,17 +54,43 @@ Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFac
 Result<void> Weights::Load(const model::Model& model, runtime::KernelCache& kernels, runtime::ThreadPool& pool,
                            const LoadCallbacks& callbacks) {
   BOLTBEAM_TRY(LoadVectors(model));
-  BOLTBEAM_ASSIGN(memory_, runtime::HugeBuffer::Allocate(bytes_));
-  std::uint64_t offset = 0;
+  BOLTBEAM_TRY(Place(model, pool.size()));
   std::uint64_t done = 0;
   for (const model::Tensor& tensor : model.tensors()) {  // in the file's order: one ascending read
     const auto place = tables_.find(&tensor);
     if (place == tables_.end()) continue;
     Table& table = place->second;
-    table.data = memory_.data() + offset;
-    offset += AlignUp<std::uint64_t>(table.bytes, kTableAlignment);
     BOLTBEAM_ASSIGN(const runtime::KernelFunction rearrange, kernels.Get(programs_.at(Key(tensor))));
     BOLTBEAM_TRY(LoadTable(model, table, rearrange, pool, callbacks, done));
+  }
+  return {};
+}
+
+Result<void> Weights::Place(const model::Model& model, std::uint32_t threads) {
+  std::vector<Table*> in_order;
+  for (const model::Operation& operation : model::BuildTokenGraph(model, {})) {
+    if (operation.kind == model::OpKind::kMatmul) in_order.push_back(&tables_.at(operation.weights));
+  }
+  const auto share_bytes = [&](const Table& table, std::uint32_t thread) {
+    const runtime::Range share = runtime::Share(table.groups(), thread, threads);
+    const auto groups = static_cast<std::uint64_t>(share.end - share.begin);
+    return AlignUp<std::uint64_t>(groups * table.layout.GroupBytes(table.tensor->cols()), kShareAlignment);
+  };
+  std::vector<std::uint64_t> next(threads);  // where a thread's stream goes on
+  std::uint64_t total = 0;
+  for (std::uint32_t thread = 0; thread < threads; ++thread) {
+    next[thread] = total;
+    for (const Table* table : in_order) total += share_bytes(*table, thread);
+    total = AlignUp<std::uint64_t>(total, kStreamAlignment);
+  }
+  BOLTBEAM_ASSIGN(memory_, runtime::HugeBuffer::Allocate(total));
+  for (Table* table : in_order) {
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+      const auto before = static_cast<std::uint64_t>(runtime::Share(table->groups(), thread, threads).begin);
+      // Not before the memory: the groups before are in the streams of earlier threads.
+      table->base.push_back(memory_.data() + next[thread] - before * table->layout.GroupBytes(table->tensor->cols()));
+      next[thread] += share_bytes(*table, thread);
+    }
   }
   return {};
 }
@@ -114,7 +142,7 @@ Result<void> Weights::LoadTable(const model::Model& model, Table& table, runtime
       if (auto result = model.file().Read(tensor.info->file_offset + from, std::span(staging).first(bytes)); !result) {
         return fail(std::move(result).error());
       }
-      void* buffers[] = {staging.data(), table.data + static_cast<std::uint64_t>(group) * group_bytes};
+      void* buffers[] = {staging.data(), table.base[thread] + static_cast<std::uint64_t>(group) * group_bytes};
       rearrange(buffers, 0, count);
       read += bytes;
       if (thread != 0) continue;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "engine/arena.h"
@@ -16,12 +17,12 @@
 
 namespace boltbeam::engine {
 
-/// One rearranged table.
+/// One rearranged table. Every thread has its share of the groups where its stream passes: see Weights.
 struct Table {
   const model::Tensor* tensor = nullptr;
   kernel::WeightLayout layout;
-  std::byte* data = nullptr;
   std::uint64_t bytes = 0;
+  std::vector<std::byte*> base;  // [thread]: group g of the thread's share lies at base + g * GroupBytes
 
   [[nodiscard]] std::int64_t groups() const {
     return static_cast<std::int64_t>((tensor->rows() + layout.lanes - 1) / layout.lanes);
@@ -33,6 +34,10 @@ struct LoadCallbacks {
   std::function<bool()> cancelled;
 };
 
+/// A thread reads its shares of all tables in the order of the token graph, and so they lie in memory, one behind the
+/// other, the threads' streams apart: what follows a table's end is what the thread reads next, and the hardware's
+/// prefetchers, which know nothing of tables, are right there too. On a machine with several memories each share is
+/// first touched by the thread that reads it.
 class Weights {
  public:
   /// Decides every table's layout; kModelUnsupportedType or kKernelIllegal names the first tensor that no kernel can
@@ -55,6 +60,8 @@ class Weights {
 
  private:
   Result<void> LoadVectors(const model::Model& model);
+  /// Allocates the threads' streams and gives every table its place in each.
+  Result<void> Place(const model::Model& model, std::uint32_t threads);
   Result<void> LoadTable(const model::Model& model, Table& table, runtime::KernelFunction rearrange,
                          runtime::ThreadPool& pool, const LoadCallbacks& callbacks, std::uint64_t& done);
 

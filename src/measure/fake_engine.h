@@ -64,12 +64,14 @@ class FakeEngine : public engine::Engine {
   std::span<const engine::StepInfo> steps() const override { return step_list; }
   std::uint32_t phases() const override { return phase_count; }
   const std::map<std::string, kernel::Program>& programs() const override { return programs_; }
+  const std::map<std::string_view, std::uint32_t>& route_uses() const override { return route_uses_; }
   std::string plan_id() const override { return "fake"; }
   Result<std::unique_ptr<engine::Session>> NewSession() override { return std::make_unique<FakeSession>(); }
 
  private:
   model::Model model_;
   std::map<std::string, kernel::Program> programs_;
+  std::map<std::string_view, std::uint32_t> route_uses_;
 };
 
 }  // namespace boltbeam::measure

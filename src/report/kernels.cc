@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/routes.h"
 #include "report/table.h"
 #include "report/units.h"
 
@@ -29,7 +30,46 @@ std::string_view ShortProvenance(kernel::Provenance provenance) {
   return name.substr(0, name.find('_'));
 }
 
-ordered_json ListJson(const std::vector<PlannedKernel>& kernels) {
+/// At most what a route's saved barriers cost; nothing when that was not measured.
+std::optional<double> BarriersNs(const engine::Engine& engine, const engine::Route& route,
+                                 std::optional<double> barrier_ns) {
+  const auto use = engine.route_uses().find(route.name);
+  if (!barrier_ns || use == engine.route_uses().end()) return std::nullopt;
+  return *barrier_ns * use->second * route.barriers;
+}
+
+std::uint32_t UsesOf(const engine::Engine& engine, const engine::Route& route) {
+  const auto use = engine.route_uses().find(route.name);
+  return use == engine.route_uses().end() ? 0 : use->second;
+}
+
+std::string RoutesText(const engine::Engine& engine, std::optional<double> barrier_ns) {
+  Table table({{"route", "", Align::kLeft}, {"uses", ""}, {"barriers saved", ""}, {"at most", ""}});
+  for (const engine::Route& route : engine::kRoutes) {
+    const std::uint32_t uses = UsesOf(engine, route);
+    const std::optional<double> ns = BarriersNs(engine, route, barrier_ns);
+    table.Add({std::string(route.name), uses == 0 ? "off" : std::to_string(uses), std::to_string(uses * route.barriers),
+               ns ? Duration(*ns) : ""});
+  }
+  std::string text = table.Text() + "\n";
+  for (const engine::Route& route : engine::kRoutes)
+    text += Wrap(fmt::format("{}: {}.", route.name, route.what), 2) + "\n";
+  return text;
+}
+
+ordered_json RoutesJson(const engine::Engine& engine, std::optional<double> barrier_ns) {
+  ordered_json rows = ordered_json::array();
+  for (const engine::Route& route : engine::kRoutes) {
+    const std::optional<double> ns = BarriersNs(engine, route, barrier_ns);
+    rows.push_back({{"route", route.name},
+                    {"uses", UsesOf(engine, route)},
+                    {"barriers_saved", UsesOf(engine, route) * route.barriers},
+                    {"barriers_ns", ns ? ordered_json(*ns) : ordered_json(nullptr)}});
+  }
+  return rows;
+}
+
+ordered_json ListJson(const std::vector<PlannedKernel>& kernels, ordered_json routes) {
   ordered_json rows = ordered_json::array();
   for (const PlannedKernel& kernel : kernels) {
     rows.push_back({{"part", kernel.part},
@@ -41,7 +81,7 @@ ordered_json ListJson(const std::vector<PlannedKernel>& kernels) {
                     {"steps", kernel.steps},
                     {"stored_bytes", kernel.stored_bytes}});
   }
-  return {{"schema", "boltbeam.kernels.v1"}, {"kernels", std::move(rows)}};
+  return {{"schema", "boltbeam.kernels.v1"}, {"kernels", std::move(rows)}, {"routes", std::move(routes)}};
 }
 
 ordered_json CheckJson(const std::vector<engine::KernelCheck>& checks) {
@@ -123,8 +163,9 @@ std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
   return kernels;
 }
 
-std::string KernelListReport(const std::vector<PlannedKernel>& kernels, Form form) {
-  if (form == Form::kJson) return JsonText(ListJson(kernels));
+std::string KernelListReport(const engine::Engine& engine, std::optional<double> barrier_ns, Form form) {
+  const std::vector<PlannedKernel> kernels = KernelsOf(engine);
+  if (form == Form::kJson) return JsonText(ListJson(kernels, RoutesJson(engine, barrier_ns)));
   // A terminal shows the family: the shape is in the full name, which the id stands for.
   const auto shown_name = [form](const std::string& name) {
     return form == Form::kText ? name.substr(0, name.find('.')) : name;
@@ -148,7 +189,7 @@ std::string KernelListReport(const std::vector<PlannedKernel>& kernels, Form for
                {Thousands(kernel.stored_bytes), std::to_string(kernel.stored_bytes)}});
   }
   if (form != Form::kText) return TableText(table, form);
-  return table.Text() + "\n" +
+  return table.Text() + "\n" + RoutesText(engine, barrier_ns) + "\n" +
          Wrap(
              "origin: compiler, generated from the format's layout and a formula over the chip's facts; search, with a "
              "geometry that a search chose. `boltbeam kernel show MODEL --part PART|ID` prints a kernel.") +

@@ -1,6 +1,7 @@
 // What `kernel list`, `kernel show` and `kernel check` show.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct PlannedKernel {
 /// The kernels in the order in which a token meets them; those of prompts alone come last.
 std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine);
 
-std::string KernelListReport(const std::vector<PlannedKernel>& kernels, Form form);
+/// The kernels, and the fusions that the plan uses; barrier_ns (measured, if it is) bounds what each of them saves.
+std::string KernelListReport(const engine::Engine& engine, std::optional<double> barrier_ns, Form form);
 std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Form form);
 
 enum class Stage { kProgram, kIr, kAssembly, kAll };

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "engine/reference_model.h"
+#include "engine/routes.h"
 #include "model/synth.h"
 
 namespace boltbeam::engine {
@@ -171,6 +173,30 @@ TEST(EngineTest, TheSameTokensAtAnyNumberOfThreads) {
       streams.push_back(Greedy(*loaded.session, Tokens(150, loaded.model->hyper().vocab), 40));
     }
     EXPECT_EQ(streams[0], streams[1]) << spec;
+  }
+}
+
+TEST(EngineTest, EveryRouteAndAnyNumberOfThreadsGivesTheSameLogits) {
+  const std::string path = Synth("tiny-qwen3:Q8_0");  // two KV heads: every route is open to two threads
+  std::vector<std::vector<std::string>> switched_off{{}};
+  for (const Route& route : kRoutes) switched_off.push_back({std::string(route.name)});
+  std::vector<std::vector<float>> logits;
+  for (const std::uint32_t threads : {1U, 2U}) {
+    if (chip::UsableCpus().size() < threads) GTEST_SKIP() << "one usable CPU";
+    for (const std::vector<std::string>& without : switched_off) {
+      Options options;
+      options.threads = threads;
+      options.without = without;
+      const Loaded loaded = Load(path, options);
+      for (const Route& route : kRoutes) {
+        const bool is_off = std::ranges::find(without, route.name) != without.end();
+        EXPECT_EQ(loaded.engine->route_uses().contains(route.name), !is_off) << route.name;
+      }
+      Greedy(*loaded.session, Tokens(130, loaded.model->hyper().vocab), 20);
+      logits.emplace_back(loaded.session->logits().begin(), loaded.session->logits().end());
+      EXPECT_EQ(logits.back(), logits.front())
+          << threads << " threads, without " << (without.empty() ? "" : without[0]);
+    }
   }
 }
 

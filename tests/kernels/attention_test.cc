@@ -110,9 +110,9 @@ class AttentionTest : public testing::TestWithParam<Case> {
   double ValueOf(const Bytes& cache, std::size_t head, std::size_t position, std::size_t d) const {
     return Element(cache, Row(head, position) * s_.head_dim + d);
   }
-  /// Rows of head_dim elements before this one: [chunk][head][position in the chunk].
+  /// Rows of head_dim elements before this one: [head][chunk][keys or values][position in the chunk].
   std::size_t Row(std::size_t head, std::size_t position) const {
-    return (position / s_.chunk * s_.kv_heads + head) * s_.chunk + position % s_.chunk;
+    return 2 * head * s_.context + 2 * (position / s_.chunk) * s_.chunk + position % s_.chunk;
   }
 
   /// A cache whose positions are all filled with something.

@@ -9,6 +9,7 @@
 #include "engine/kernel_check.h"
 #include "engine/plan.h"
 #include "report/kernels.h"
+#include "report/table.h"
 #include "test_model.h"
 
 namespace boltbeam::engine {
@@ -130,7 +131,13 @@ TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
   for (const report::PlannedKernel& kernel : kernels) steps += kernel.steps;
   EXPECT_EQ(steps, engine_->steps().size());
   EXPECT_EQ(kernels.size(), engine_->programs().size());
-  EXPECT_NE(report::KernelListReport(kernels, report::Form::kJson).find("compiler_generated"), std::string::npos);
+  const std::string json = report::KernelListReport(*engine_, 500.0, report::Form::kJson);
+  EXPECT_NE(json.find("compiler_generated"), std::string::npos);
+  EXPECT_NE(json.find("\"route\": \"gate-by-rows\""), std::string::npos) << json;
+  const std::string list = report::KernelListReport(*engine_, 500.0, report::Form::kText);
+  EXPECT_NE(list.find("attention-by-heads"), std::string::npos);
+  std::istringstream lines(list);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(report::DisplayWidth(line), 80U) << line;
   const auto text = report::KernelText(kernels.front(), codegen::TargetFor(*machine_), report::Stage::kAll);
   ASSERT_TRUE(text) << text.error().Message();
   for (const char* part : {"## Loop program\nkernel ", "## LLVM IR\n", "## Machine code\n"})

@@ -51,8 +51,8 @@ class Attention {
         const Value count = Max(b_.I64(0), Min(visible, b_.I64(s_.chunk)));
         begin_ =
             s_.window == 0 ? b_.I64(0) : Max(b_.I64(0), Min(visible + -static_cast<std::int64_t>(s_.window), count));
-        const Value cache = in_cache * static_cast<std::int64_t>(s_.ChunkBytes()) +
-                            head * static_cast<std::int64_t>(s_.HeadChunkBytes());
+        const Value cache =
+            head * static_cast<std::int64_t>(s_.HeadBytes()) + in_cache * static_cast<std::int64_t>(s_.ChunkBytes());
         Column(head, chunk, chunks, column, cache, count);
         return {};
       });

@@ -1,7 +1,8 @@
 // Attention over a KV cache, and what fills the cache.
 //
-// The cache of one layer lies chunk after chunk, so that a short context touches little memory, and in a chunk head
-// after head: [chunk][KV head][positions of a chunk]. Keys lie in groups of `lanes` positions, [position
+// The cache of one layer lies head after head, a head's chunk after chunk, and of a chunk the keys before the values:
+// [KV head][chunk][keys, values][positions of a chunk], so that a thread that works through its heads reads memory in
+// ascending order. Keys lie in groups of `lanes` positions, [position
 // group][head_dim][lanes], so that scores need no horizontal sum; values lie [position][head_dim]. Long contexts are
 // cut into chunks of a fixed number of positions, whatever the number of threads, and the chunks' results are combined
 // in order: the same plan gives the same numbers on any number of threads (online softmax, after Milakov and
@@ -29,16 +30,20 @@ struct AttentionShape {
 
   [[nodiscard]] std::uint32_t KvElementBytes() const { return kv == Memory::kF16 ? 2 : 4; }
   [[nodiscard]] std::uint64_t PositionBytes() const { return std::uint64_t{head_dim} * KvElementBytes(); }  // of a head
-  [[nodiscard]] std::uint64_t HeadChunkBytes() const { return chunk * PositionBytes(); }
-  [[nodiscard]] std::uint64_t ChunkBytes() const { return kv_heads * HeadChunkBytes(); }
-  [[nodiscard]] std::uint64_t LayerCacheBytes() const { return context / chunk * ChunkBytes(); }  // keys or values
-  [[nodiscard]] std::uint64_t PartialBytes() const { return 64 + std::uint64_t{head_dim} * 4; }   // one head, one chunk
+  [[nodiscard]] std::uint64_t KeysBytes() const {
+    return chunk * PositionBytes();
+  }  // of a chunk; the values begin there
+  [[nodiscard]] std::uint64_t ChunkBytes() const { return 2 * KeysBytes(); }  // of a head
+  [[nodiscard]] std::uint64_t HeadBytes() const { return context / chunk * ChunkBytes(); }
+  [[nodiscard]] std::uint64_t LayerCacheBytes() const { return kv_heads * HeadBytes(); }         // keys and values
+  [[nodiscard]] std::uint64_t PartialBytes() const { return 64 + std::uint64_t{head_dim} * 4; }  // one head, one chunk
   [[nodiscard]] std::uint64_t ScratchBytes() const { return std::uint64_t{heads / kv_heads} * chunk * 4; }
   [[nodiscard]] std::uint64_t QueryStride() const { return (std::uint64_t{heads} * head_dim + 15) / 16 * 64; }
   [[nodiscard]] std::uint64_t KeyStride() const { return (std::uint64_t{kv_heads} * head_dim + 15) / 16 * 64; }
 };
 
 /// Work items are heads. The table holds, for every position, rope_dims / 2 cosines and then as many sines.
+/// Buffers of keys begin with the cache, those of values KeysBytes behind.
 /// Queries in place: buffers vector (written), table, state, [norm].
 /// Keys into the cache: buffers vector, table, state, cache (written), [norm].
 Program BuildRope(const AttentionShape& shape, bool keys);

@@ -10,15 +10,14 @@ namespace {
 
 /// A position's chunk of the cache and its place there.
 struct CachePlace {
-  Value head;      // byte offset of the head's part of the chunk
+  Value head;      // byte offset of the head's chunk
   Value position;  // in the chunk
 };
 
 CachePlace PlaceInCache(const AttentionShape& shape, Value head, Value position) {
   const Value chunk = position / shape.chunk;
-  return {
-      chunk * static_cast<std::int64_t>(shape.ChunkBytes()) + head * static_cast<std::int64_t>(shape.HeadChunkBytes()),
-      position - chunk * shape.chunk};
+  return {head * static_cast<std::int64_t>(shape.HeadBytes()) + chunk * static_cast<std::int64_t>(shape.ChunkBytes()),
+          position - chunk * shape.chunk};
 }
 
 /// Where a position's key lies: from `base` on, `stride` bytes from dimension to dimension.
