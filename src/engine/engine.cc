@@ -162,7 +162,7 @@ class MachineEngine final : public Engine {
     w.max_columns = options_.prompt_batch;
     const std::uint64_t columns = AlignUp<std::uint64_t>(w.max_columns, 16);
     const model::Tensor& table = *model_.Find(model::Role::kEmbedding);
-    w.row_bytes = table.info->bytes / table.rows();
+    w.row_bytes = table.cols() / table.format->elements * table.format->Plain().bytes;
     const auto allocate = [&](std::byte*& place, std::uint64_t bytes) -> Result<void> {
       BOLTBEAM_ASSIGN(place, arena_.Allocate(bytes));
       return {};

@@ -218,6 +218,14 @@ class Checker {
     }
   }
 
+  /// The blocks that kernels read, where they are not the file's.
+  static Result<void> MakePlain(const formats::Format& format, std::span<const std::byte> rows,
+                                std::vector<std::byte>& plain) {
+    if (!format.coding) return {};
+    plain.resize(rows.size() / format.bytes * format.plain->bytes);
+    return formats::ToPlain(format, rows, plain);
+  }
+
   Result<std::vector<KernelCheck>> CheckProducts(const model::Operation& operation) {
     const model::Tensor& tensor = *operation.weights;
     const std::uint32_t lanes = kernel::DefaultGeometry(*tensor.format, facts_, false).lanes;
@@ -230,7 +238,9 @@ class Checker {
     const Body body = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> rows,
                           std::span<Worst> worst) -> Result<void> {
       std::vector<std::byte> group(layout.GroupBytes(operation.cols));
-      void* const moved[] = {rows.data(), group.data()};
+      std::vector<std::byte> plain;
+      BOLTBEAM_TRY(MakePlain(*tensor.format, rows, plain));
+      void* const moved[] = {plain.empty() ? rows.data() : plain.data(), group.data()};
       move(moved, 0, 1);
       std::vector<double> weights(count * operation.cols);
       const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
@@ -248,15 +258,17 @@ class Checker {
   Result<std::vector<KernelCheck>> CheckRows(const model::Operation& operation) {
     const model::Tensor& tensor = *operation.weights;
     KernelCheck check = Describe(operation);
-    const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
-    const kernel::VectorShape shape{tensor.cols(), row_bytes, kernel::OutputStride(tensor.cols()), facts_.lanes};
+    const std::uint64_t plain_bytes = tensor.cols() / tensor.format->elements * tensor.format->Plain().bytes;
+    const kernel::VectorShape shape{tensor.cols(), plain_bytes, kernel::OutputStride(tensor.cols()), facts_.lanes};
     BOLTBEAM_ASSIGN(const kernel::Program program,
                     kernel::BuildDequantizeRow(*tensor.format, shape, static_cast<float>(operation.scale)));
     BOLTBEAM_ASSIGN(const KernelFunction read, OfPlan(program, check));
     const Body body = [&](std::uint64_t first, std::uint64_t, std::span<std::byte> rows,
                           std::span<Worst> worst) -> Result<void> {
       std::vector<float> output(kernel::OutputStride(tensor.cols()) / sizeof(float));
-      void* const buffers[] = {rows.data(), output.data()};
+      std::vector<std::byte> plain;
+      BOLTBEAM_TRY(MakePlain(*tensor.format, rows, plain));
+      void* const buffers[] = {plain.empty() ? rows.data() : plain.data(), output.data()};
       read(buffers, 0, 1);
       std::vector<double> weights(tensor.cols());
       BOLTBEAM_TRY(formats::Dequantize(*tensor.format, rows, weights));

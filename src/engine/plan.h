@@ -83,7 +83,7 @@ struct Workspace {
   std::byte* rope_table = nullptr;
   std::byte* local_rope_table = nullptr;  // of layers with a sliding window; rope_table when there are none
   std::byte* cache = nullptr;             // of keys and values, layer after layer
-  std::uint64_t row_bytes = 0;            // of one embedding row in the file
+  std::uint64_t row_bytes = 0;            // of one embedding row as kernels read it
 };
 
 /// Everything that plans are built from.

@@ -29,11 +29,13 @@ Result<void> MachineSession::Check(std::span<const std::int32_t> tokens) const {
 
 Result<void> MachineSession::ReadRows(std::span<const std::int32_t> tokens) {
   const model::Tensor& table = *m_.model->Find(model::Role::kEmbedding);
+  const std::uint64_t file_bytes = table.info->bytes / table.rows();
+  std::vector<std::byte> coded(table.format->coding ? file_bytes : 0);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const std::uint64_t offset =
-        table.info->file_offset + static_cast<std::uint64_t>(tokens[i]) * m_.workspace.row_bytes;
-    BOLTBEAM_TRY(
-        m_.model->file().Read(offset, {m_.workspace.rows + i * m_.workspace.row_bytes, m_.workspace.row_bytes}));
+    const std::uint64_t offset = table.info->file_offset + static_cast<std::uint64_t>(tokens[i]) * file_bytes;
+    const std::span<std::byte> row(m_.workspace.rows + i * m_.workspace.row_bytes, m_.workspace.row_bytes);
+    BOLTBEAM_TRY(m_.model->file().Read(offset, table.format->coding ? std::span(coded) : row));
+    if (table.format->coding) BOLTBEAM_TRY(formats::ToPlain(*table.format, coded, row));
   }
   return {};
 }

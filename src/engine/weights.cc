@@ -132,6 +132,8 @@ Result<void> Weights::LoadTable(const model::Model& model, Table& table, runtime
   pool.Run([&](std::uint32_t thread) {
     const runtime::Range range = runtime::Share(table.groups(), thread, pool.size());
     std::vector<std::byte> staging(static_cast<std::size_t>(piece_groups) * group_file_bytes);
+    const formats::Format& format = *tensor.format;
+    std::vector<std::byte> plain(format.coding ? staging.size() / format.bytes * format.plain->bytes : 0);
     for (std::int64_t group = range.begin; group < range.end && !stop; group += piece_groups) {
       const std::int64_t count = std::min(piece_groups, range.end - group);
       const std::uint64_t from = static_cast<std::uint64_t>(group) * group_file_bytes;
@@ -142,7 +144,11 @@ Result<void> Weights::LoadTable(const model::Model& model, Table& table, runtime
       if (auto result = model.file().Read(tensor.info->file_offset + from, std::span(staging).first(bytes)); !result) {
         return fail(std::move(result).error());
       }
-      void* buffers[] = {staging.data(), table.base[thread] + static_cast<std::uint64_t>(group) * group_bytes};
+      if (format.coding) {
+        if (auto result = formats::ToPlain(format, staging, plain); !result) return fail(std::move(result).error());
+      }
+      void* buffers[] = {format.coding ? plain.data() : staging.data(),
+                         table.base[thread] + static_cast<std::uint64_t>(group) * group_bytes};
       rearrange(buffers, 0, count);
       read += bytes;
       if (thread != 0) continue;

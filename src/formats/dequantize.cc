@@ -9,13 +9,20 @@
 namespace boltbeam::formats {
 namespace {
 
+double ReadScale(const Field& field, std::span<const std::byte> block, std::uint32_t index) {
+  const std::int32_t number = ReadField(field, block, index);
+  if (!field.encoding) return number;
+  const auto raw = static_cast<std::byte>(number);
+  return DecodeFloat(*field.encoding, {&raw, 1});
+}
+
 void DequantizeBlock(const Format& format, std::span<const std::byte> block, std::span<double> out) {
   const Layout& layout = *format.layout;
-  const double d = DecodeFloat(layout.d.encoding, block.subspan(layout.d.base_bit / 8));
+  const double d = layout.d.factor * DecodeFloat(layout.d.encoding, block.subspan(layout.d.base_bit / 8));
   const double m =
       layout.m ? layout.m->sign * DecodeFloat(layout.m->encoding, block.subspan(layout.m->base_bit / 8)) : 0;
   for (std::uint32_t group = 0; group * layout.elements_per_scale < format.elements; ++group) {
-    const double scale = layout.scales ? d * ReadField(*layout.scales, block, group) : d;
+    const double scale = layout.scales ? d * ReadScale(*layout.scales, block, group) : d;
     const double offset = layout.minimums ? m * ReadField(*layout.minimums, block, group) : m;
     for (std::uint32_t i = 0; i < layout.elements_per_scale; ++i) {
       const std::uint32_t element = group * layout.elements_per_scale + i;
@@ -30,7 +37,7 @@ void DequantizeBlock(const Format& format, std::span<const std::byte> block, std
 }  // namespace
 
 Result<void> Dequantize(const Format& format, std::span<const std::byte> blocks, std::span<double> out) {
-  if (!format.layout) {
+  if (!format.IsKnown()) {
     return Fail(Code::kUnsupportedFormat, format.name, "no bit layout is known", "a format with a row in rows.json");
   }
   if (blocks.size() % format.bytes != 0) {
@@ -41,6 +48,11 @@ Result<void> Dequantize(const Format& format, std::span<const std::byte> blocks,
   if (out.size() % format.elements != 0 || out.size() / format.elements != count) {
     return Fail(Code::kFormatBlocks, format.name, fmt::format("{} elements for {} blocks", out.size(), count),
                 fmt::format("{} elements for each block", format.elements));
+  }
+  if (format.coding) {
+    std::vector<std::byte> plain(count * format.plain->bytes);
+    BOLTBEAM_TRY(ToPlain(format, blocks, plain));
+    return Dequantize(*format.plain, plain, out);
   }
   for (std::size_t b = 0; b < count; ++b) {
     const auto block = blocks.subspan(b * format.bytes, format.bytes);

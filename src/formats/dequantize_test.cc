@@ -133,6 +133,28 @@ std::vector<double> Mxfp4(const Block& b) {
   return Each(32, [&](int j) { return std::ldexp(kValues[Nibble(b, 1, j)], b[0] - 128); });
 }
 
+/// Unsigned, four bits of exponent and three of fraction, half of that; 0x7F is 0.
+double Ue4m3Half(std::uint8_t byte) {
+  if (byte == 0x7F) return 0;
+  const int exponent = (byte >> 3) & 15;
+  const double fraction = byte & 7;
+  return 0.5 * (exponent == 0 ? fraction / 512 : std::ldexp(1 + fraction / 8, exponent - 7));
+}
+
+std::vector<double> Nvfp4(const Block& b) {
+  constexpr int kValues[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  return Each(64, [&](int e) {
+    const int sub = e / 16, j = e % 16;
+    const std::uint8_t byte = b[4 + 8 * sub + j % 8];
+    return Ue4m3Half(b[sub]) * kValues[j < 8 ? byte & 15 : byte >> 4];
+  });
+}
+
+std::vector<double> Tq20(const Block& b) {
+  return Each(256,
+              [&](int e) { return Half(b, 64) * (((b[32 * (e / 128) + e % 32] >> (2 * (e % 128 / 32))) & 3) - 1); });
+}
+
 template <typename T>
 T As(const Block& b) {
   T value;
@@ -157,6 +179,8 @@ const std::pair<const char*, Reference> kReferences[] = {
     {"IQ4_NL", Iq4Nl},
     {"IQ4_XS", Iq4Xs},
     {"MXFP4", Mxfp4},
+    {"NVFP4", Nvfp4},
+    {"TQ2_0", Tq20},
 };
 
 void ExpectSame(const Format& format, const Block& block, const std::vector<double>& expected) {
@@ -225,7 +249,7 @@ TEST(DequantizeTest, WrongSizesAndFormatsAreErrors) {
   EXPECT_EQ(Dequantize(format, bytes.first(67), values).error().code, Code::kFormatBlocks);
   EXPECT_EQ(Dequantize(format, bytes, std::span(values).first(32)).error().code, Code::kFormatBlocks);
   EXPECT_EQ(Dequantize(format, bytes, std::span(values).first(63)).error().code, Code::kFormatBlocks);
-  EXPECT_EQ(Dequantize(*FindFormat("IQ2_XXS"), {}, {}).error().code, Code::kUnsupportedFormat);
+  EXPECT_EQ(Dequantize(*FindFormat("Q8_1"), {}, {}).error().code, Code::kUnsupportedFormat);
 }
 
 TEST(HalfTest, EveryHalfComesBackAndFloatsRoundToTheNearest) {

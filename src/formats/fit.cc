@@ -117,4 +117,47 @@ Fit FitScaleAndOffset(std::span<const float> values, std::int32_t highest, float
   return best;
 }
 
+std::int32_t NearestCode(std::span<const std::int32_t> codebook, float value) {
+  std::size_t best = 0;
+  for (std::size_t code = 1; code < codebook.size(); ++code) {
+    if (std::fabs(static_cast<float>(codebook[code]) - value) < std::fabs(static_cast<float>(codebook[best]) - value)) {
+      best = code;
+    }
+  }
+  return static_cast<std::int32_t>(best);
+}
+
+Fit FitCodebook(std::span<const float> values, std::span<const std::int32_t> codebook, bool has_sign) {
+  float peak = 0;
+  for (const float value : values) {
+    if (std::fabs(value) > std::fabs(peak)) peak = value;
+  }
+  if (peak == 0 || !std::isfinite(peak)) return {};
+  float reach = 0;  // the largest value takes the number of the largest magnitude
+  for (const std::int32_t number : codebook) {
+    if (std::fabs(static_cast<float>(number)) > std::fabs(reach)) reach = static_cast<float>(number);
+  }
+  if (!has_sign && (reach < 0) != (peak < 0)) reach = -reach;
+  Fit best{peak / reach, 0};
+  float best_gain = -1;
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    const float inverse = reach * (1 + 0.02F * static_cast<float>(step)) / peak;
+    float value_number = 0;
+    float number_number = 0;
+    for (const float value : values) {
+      const auto number =
+          static_cast<float>(codebook[static_cast<std::size_t>(NearestCode(codebook, value * inverse))]);
+      const float weight = value * value;
+      value_number += weight * value * number;
+      number_number += weight * number * number;
+    }
+    const float gain = number_number > 0 ? value_number * value_number / number_number : 0;
+    if (number_number > 0 && value_number / number_number * best.scale > 0 && gain > best_gain) {
+      best_gain = gain;
+      best.scale = value_number / number_number;
+    }
+  }
+  return best;
+}
+
 }  // namespace boltbeam::formats

@@ -1,12 +1,13 @@
 // Weight formats as data: block sizes of every GGUF tensor type, and for those that can be described so, the bit layout
 // that the reference dequantizer interprets and the kernel generator derives its unpacking from.
 //
-// weight = d * scale * (codebook[code] or code) + m_sign * m * minimum. A float format has no fields: `encoding` says
-// it. Sources: data/formats/*.json name theirs.
+// weight = d * factor * scale * (codebook[code] or code) + m_sign * m * minimum. A float format has no fields:
+// `encoding` says it. Sources: data/formats/*.json name theirs.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,19 +30,23 @@ struct Piece {
   [[nodiscard]] std::uint32_t BitAddress(std::uint32_t index) const;
 };
 
+/// How a float is stored. kE8m0Half: a byte, 2^(byte - 128). kUe4m3Half: a byte without sign, four bits of exponent and
+/// three of fraction, half of what they say; 0x7F is 0. kOne: no bits, always 1.
+enum class Encoding : std::uint8_t { kF32, kF16, kBf16, kE8m0Half, kUe4m3Half, kOne };
+
 struct Field {
   std::uint32_t bits = 0;
   bool is_signed = false;
   std::int32_t bias = 0;
   std::vector<Piece> pieces;
+  std::optional<Encoding> encoding;  // of scales only: the bits are a float and no whole number
 };
-
-enum class Encoding : std::uint8_t { kF32, kF16, kBf16, kE8m0Half };
 
 struct ScaleWord {
   std::uint32_t base_bit = 0;
   Encoding encoding = Encoding::kF16;
   std::int32_t sign = 1;  // of m only
+  float factor = 1;       // of d only: a power of two
 };
 
 /// The layout of one block. Float formats have only `encoding`.
@@ -54,7 +59,10 @@ struct Layout {
   ScaleWord d;
   std::optional<ScaleWord> m;
   std::vector<std::int32_t> codebook;
+  std::uint32_t unused_bits = 0;  // of a block: they belong to no number
 };
+
+struct Coding;  // coding.h
 
 /// One GGUF tensor type.
 struct Format {
@@ -62,8 +70,15 @@ struct Format {
   std::uint32_t type = 0;        // ggml's number
   std::uint32_t elements = 0;    // per block
   std::uint32_t bytes = 0;       // per block
-  std::optional<Layout> layout;  // absent: sized and bounded, but not dequantised or run
+  std::optional<Layout> layout;  // absent: coded, or sized and bounded, but not dequantised or run
+  /// Numbers that are no bits of their own (indices into tables of groups, digits to base 3): how they are made, and
+  /// the format of blocks that hold the same numbers as bits in fixed places. ToPlain writes those.
+  std::shared_ptr<const Coding> coding;
+  std::shared_ptr<const Format> plain;
 
+  /// The format whose blocks kernels read: this one, or the plain one of a coding.
+  [[nodiscard]] const Format& Plain() const { return plain ? *plain : *this; }
+  [[nodiscard]] bool IsKnown() const { return Plain().layout.has_value(); }
   [[nodiscard]] double BitsPerWeight() const { return 8.0 * bytes / elements; }
 };
 
@@ -75,6 +90,9 @@ bool IsRemovedType(std::uint32_t ggml_type);      // numbers that ggml has retir
 /// The reference dequantizer, in double precision, by interpreting the layout. blocks holds whole blocks of the format;
 /// out has elements for each. Slow on purpose: it is what every kernel is checked against.
 Result<void> Dequantize(const Format& format, std::span<const std::byte> blocks, std::span<double> out);
+
+/// Whole blocks of a format with a coding -> as many blocks of its plain format, the same weights to the last bit.
+Result<void> ToPlain(const Format& format, std::span<const std::byte> blocks, std::span<std::byte> plain);
 
 /// Quantises whole blocks; kUnsupportedFormat when there is no quantizer for this format.
 Result<void> Quantize(const Format& format, std::span<const float> values, std::span<std::byte> blocks);
@@ -132,12 +150,14 @@ std::int32_t HighestOf(const Field& field);
 /// The number that element index of a field holds in a block.
 std::int32_t ReadField(const Field& field, std::span<const std::byte> block, std::uint32_t index);
 
-/// Reads a registry: data/formats/types.json and rows.json as text. kFormatRow names the row and what is wrong with it.
+/// Reads a registry: data/formats/types.json, rows.json and grids.json as text. kFormatRow names the row and what is
+/// wrong with it.
 struct Registry {
   std::vector<Format> formats;
   std::vector<std::uint32_t> removed_types;
 };
-Result<Registry> ParseRegistry(std::string_view types_json, std::string_view rows_json);
+Result<Registry> ParseRegistry(std::string_view types_json, std::string_view rows_json,
+                               std::string_view grids_json = {});
 
 float HalfToFloat(std::uint16_t half);
 std::uint16_t FloatToHalf(float value);  // round to nearest even

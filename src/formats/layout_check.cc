@@ -28,11 +28,13 @@ class BitMap {
     return {};
   }
 
-  [[nodiscard]] Result<void> CheckFull() const {
+  [[nodiscard]] Result<void> CheckFull(std::uint32_t unused_bits) const {
+    if (std::ranges::count(used_, false) == unused_bits) return {};
     const auto unused = std::ranges::find(used_, false);
-    if (unused == used_.end()) return {};
-    return Fail(Code::kFormatRow, where_, fmt::format("bit {} belongs to no number", unused - used_.begin()),
-                "every bit of the block in use");
+    return Fail(
+        Code::kFormatRow, where_,
+        unused == used_.end() ? "no bit is unused" : fmt::format("bit {} belongs to no number", unused - used_.begin()),
+        fmt::format("{} bits unused, as the row says", unused_bits));
   }
 
  private:
@@ -90,6 +92,15 @@ Result<void> CheckLayout(const Layout& layout, std::uint32_t elements, std::uint
     return Fail(Code::kFormatRow, where, fmt::format("{} elements per scale", layout.elements_per_scale),
                 fmt::format("a divisor of {}", elements));
   }
+  if (layout.codes.encoding || (layout.minimums && layout.minimums->encoding)) {
+    return Fail(Code::kFormatRow, where, "an encoding of codes or minimums", "of scales only");
+  }
+  if (layout.scales && layout.scales->encoding &&
+      (layout.scales->bits != EncodingBits(*layout.scales->encoding) || layout.scales->bits != 8 ||
+       layout.scales->is_signed || layout.scales->bias != 0)) {
+    return Fail(Code::kFormatRow, where, fmt::format("scales of {} bits with an encoding", layout.scales->bits),
+                "8 bits without sign or bias, and an encoding of one byte");
+  }
   if (layout.minimums && !layout.m) return Fail(Code::kFormatRow, where, "minimums without m", "both or m alone");
   if (!layout.codebook.empty()) {
     if (layout.codes.is_signed || layout.codes.bias != 0 ||
@@ -105,7 +116,38 @@ Result<void> CheckLayout(const Layout& layout, std::uint32_t elements, std::uint
   if (layout.minimums) BOLTBEAM_TRY(TakeField(*layout.minimums, scale_count, "minimums", where, map));
   BOLTBEAM_TRY(TakeWord(layout.d, "d", where, map));
   if (layout.m) BOLTBEAM_TRY(TakeWord(*layout.m, "m", where, map));
-  return map.CheckFull();
+  return map.CheckFull(layout.unused_bits);
+}
+
+Result<void> CheckCoding(const Coding& coding, std::uint32_t elements, std::uint32_t bytes, const std::string& where) {
+  BitMap map(bytes * 8, where);
+  const auto take = [&](const std::optional<GroupField>& group, std::string_view what) -> Result<void> {
+    if (!group) return {};
+    if (elements % group->elements != 0) {
+      return Fail(Code::kFormatRow, where, fmt::format("{} in groups of {}", what, group->elements),
+                  fmt::format("a divisor of {}", elements));
+    }
+    return TakeField(group->field, elements / group->elements, what, where, map);
+  };
+  BOLTBEAM_TRY(take(coding.index, "index"));
+  BOLTBEAM_TRY(take(coding.signs, "signs"));
+  BOLTBEAM_TRY(take(coding.shifts, "shifts"));
+  std::uint64_t trits = 0;
+  for (const TritRun& run : coding.trits) {
+    BOLTBEAM_TRY(map.Take(std::uint64_t{run.base_byte} * 8, run.bytes * 8, "trits"));
+    trits += std::uint64_t{run.bytes} * run.digits;
+  }
+  if (!coding.index && trits != elements) {
+    return Fail(Code::kFormatRow, where, fmt::format("{} trits", trits), fmt::format("{}", elements));
+  }
+  std::optional<GroupField> scales;
+  if (coding.scales) scales = {coding.elements_per_scale, *coding.scales};
+  BOLTBEAM_TRY(take(scales, "scales"));
+  if (coding.d.bits != 16 || coding.d.is_signed || coding.d.bias != 0) {
+    return Fail(Code::kFormatRow, where, "d is not the bits of an f16", "16 bits");
+  }
+  BOLTBEAM_TRY(TakeField(coding.d, 1, "d", where, map));
+  return map.CheckFull(0);
 }
 
 }  // namespace boltbeam::formats

@@ -1,9 +1,11 @@
-// Quantizers for every format whose codes are whole numbers, derived from its layout: codes are fitted group by group
-// by weighted least squares, then the groups' scales and minimums are quantised in turn and the codes chosen again.
+// Quantizers for every format with a layout whose scales are whole numbers, derived from it: codes are fitted group by
+// group by weighted least squares, then the groups' scales and minimums are quantised in turn and the codes chosen
+// again.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "formats/fit.h"
@@ -37,7 +39,7 @@ class BlockQuantizer {
     const float amplitude = Amplitude(values);
     for (std::size_t g = 0; g < fits_.size(); ++g) fits_[g] = FitGroup(Group(values, g), amplitude);
     BlockParts parts;
-    parts.d = ChooseScales();
+    parts.d = ChooseScales(values);
     parts.m = ChooseMinimums();
     ChooseCodes(values, parts.d, parts.m);
     parts.codes = codes_;
@@ -59,6 +61,9 @@ class BlockQuantizer {
   }
 
   [[nodiscard]] Fit FitGroup(std::span<const float> values, float amplitude) const {
+    if (!layout_.codebook.empty()) {
+      return FitCodebook(values, layout_.codebook, layout_.d.encoding != Encoding::kE8m0Half);
+    }
     if (!layout_.m) return FitScale(values, lowest_, highest_);
     // Stored minimums have no sign of their own: the offset can only go to the side of m's sign.
     const OffsetSide side = !layout_.minimums     ? OffsetSide::kAny
@@ -68,8 +73,12 @@ class BlockQuantizer {
   }
 
   /// d, and the groups' scales as multiples of it.
-  float ChooseScales() {
-    if (!layout_.scales) return RoundTo(layout_.d.encoding, fits_[0].scale);
+  float ChooseScales(std::span<const float> values) {
+    if (!layout_.scales) {
+      return layout_.d.encoding == Encoding::kE8m0Half && !layout_.codebook.empty()
+                 ? NearestPower(values, fits_[0].scale)
+                 : RoundTo(layout_.d.encoding, fits_[0].scale);
+    }
     const Field& field = *layout_.scales;
     float peak = 0;
     for (const Fit& fit : fits_) {
@@ -84,6 +93,26 @@ class BlockQuantizer {
                           : RoundInto(fits_[g].scale / d, LowestOf(field), HighestOf(field));
     }
     return d;
+  }
+
+  /// Of the powers of two around a scale the one with the smaller error: they are too far apart to take the nearest.
+  [[nodiscard]] float NearestPower(std::span<const float> values, float scale) const {
+    float best = RoundTo(layout_.d.encoding, scale);
+    float best_error = std::numeric_limits<float>::infinity();
+    for (const float factor : {0.75F, 1.5F}) {
+      const float power = RoundTo(layout_.d.encoding, scale * factor);
+      float error = 0;
+      for (const float value : values) {
+        const auto code = static_cast<std::size_t>(NearestCode(layout_.codebook, value / power));
+        const float difference = power * static_cast<float>(layout_.codebook[code]) - value;
+        error += difference * difference;
+      }
+      if (error < best_error) {
+        best_error = error;
+        best = power;
+      }
+    }
+    return best;
   }
 
   /// m, and the groups' minimums as multiples of it.
@@ -112,7 +141,9 @@ class BlockQuantizer {
       const float inverse = scale == 0 ? 0.0F : 1.0F / scale;
       for (std::uint32_t i = 0; i < layout_.elements_per_scale; ++i) {
         const std::size_t element = g * layout_.elements_per_scale + i;
-        codes_[element] = RoundInto((values[element] - offset) * inverse, lowest_, highest_);
+        const float number = (values[element] - offset) * inverse;
+        codes_[element] =
+            layout_.codebook.empty() ? RoundInto(number, lowest_, highest_) : NearestCode(layout_.codebook, number);
       }
     }
   }
@@ -126,12 +157,17 @@ class BlockQuantizer {
 
 }  // namespace
 
-bool CanQuantize(const Format& format) { return format.layout && format.layout->codebook.empty(); }
+bool CanQuantize(const Format& format) {
+  if (!format.layout) return false;
+  const Layout& layout = *format.layout;
+  return layout.encoding || (layout.d.factor == 1 && !(layout.scales && layout.scales->encoding) &&
+                             (layout.codebook.empty() || !layout.m));
+}
 
 Result<void> Quantize(const Format& format, std::span<const float> values, std::span<std::byte> blocks) {
   if (!CanQuantize(format)) {
     return Fail(Code::kUnsupportedFormat, format.name, "there is no quantizer for this format",
-                "a plain float or a format without a codebook");
+                "a plain float or a format whose scales are whole numbers");
   }
   if (values.size() % format.elements != 0 || blocks.size() % format.bytes != 0 ||
       values.size() / format.elements != blocks.size() / format.bytes) {

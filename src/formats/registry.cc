@@ -2,115 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
-#include <nlohmann/json.hpp>
 
 #include "base/embedded.h"
-#include "formats/format.h"
+#include "formats/coding.h"
 #include "formats/layout_check.h"
+#include "formats/row_json.h"
 #include "formats/scale_word.h"
 
 namespace boltbeam::formats {
 namespace {
 
-using Json = nlohmann::json;
-
-/// A row with a field that nothing reads is a typing mistake that would pass in silence.
-Result<void> CheckKeys(const Json& object, const std::string& where, std::initializer_list<std::string_view> allowed) {
-  if (!object.is_object()) return Fail(Code::kFormatRow, where, "not an object", "an object");
-  for (const auto& [key, value] : object.items()) {
-    if (std::ranges::find(allowed, key) == allowed.end()) {
-      return Fail(Code::kFormatRow, where, fmt::format("unknown field '{}'", key), "only the documented fields");
-    }
-  }
-  return {};
-}
-
-Result<std::int64_t> GetNumber(const Json& object, const std::string& where, const char* key, std::int64_t lowest,
-                               std::int64_t highest) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_integer()) {
-    return Fail(Code::kFormatRow, where, fmt::format("'{}' is absent or not a whole number", key), "a whole number");
-  }
-  const auto value = found->get<std::int64_t>();
-  if (value < lowest || value > highest) {
-    return Fail(Code::kFormatRow, where, fmt::format("'{}' is {}", key, value),
-                fmt::format("{} to {}", lowest, highest));
-  }
-  return value;
-}
-
-Result<std::uint32_t> GetU32(const Json& object, const std::string& where, const char* key, std::uint32_t lowest,
-                             std::uint32_t highest) {
-  BOLTBEAM_ASSIGN(const std::int64_t value, GetNumber(object, where, key, lowest, highest));
-  return static_cast<std::uint32_t>(value);
-}
-
-Result<std::string> GetText(const Json& object, const std::string& where, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string() || found->get_ref<const std::string&>().empty()) {
-    return Fail(Code::kFormatRow, where, fmt::format("'{}' is absent or not text", key), "text");
-  }
-  return found->get<std::string>();
-}
-
-Result<const Json*> GetArray(const Json& object, const std::string& where, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_array()) {
-    return Fail(Code::kFormatRow, where, fmt::format("'{}' is absent or not a list", key), "a list");
-  }
-  return &*found;
-}
-
-Result<Encoding> ParseEncoding(const Json& object, const std::string& where) {
-  BOLTBEAM_ASSIGN(const std::string name, GetText(object, where, "encoding"));
-  if (name == "f32") return Encoding::kF32;
-  if (name == "f16") return Encoding::kF16;
-  if (name == "bf16") return Encoding::kBf16;
-  if (name == "e8m0_half") return Encoding::kE8m0Half;
-  return Fail(Code::kFormatRow, where, fmt::format("encoding '{}'", name), "f32, f16, bf16 or e8m0_half");
-}
-
-Result<Piece> ParsePiece(const Json& json, const std::string& where) {
-  BOLTBEAM_TRY(CheckKeys(json, where, {"width", "shift", "base_bit", "digits"}));
-  Piece piece;
-  BOLTBEAM_ASSIGN(piece.width, GetU32(json, where, "width", 1, 8));
-  BOLTBEAM_ASSIGN(piece.shift, GetU32(json, where, "shift", 0, 15));
-  BOLTBEAM_ASSIGN(piece.base_bit, GetU32(json, where, "base_bit", 0, 1U << 20));
-  BOLTBEAM_ASSIGN(const Json* digits, GetArray(json, where, "digits"));
-  for (const Json& digit : *digits) {
-    if (!digit.is_array() || digit.size() != 2 || !digit[0].is_number_unsigned() || !digit[1].is_number_unsigned() ||
-        digit[0] < 1 || digit[0] > 65536 || digit[1] > 65536) {
-      return Fail(Code::kFormatRow, where, "a digit that is not [radix, stride]", "two numbers, each up to 65536");
-    }
-    piece.digits.emplace_back(digit[0].get<std::uint32_t>(), digit[1].get<std::uint32_t>());
-  }
-  return piece;
-}
-
-Result<Field> ParseField(const Json& json, const std::string& where) {
-  BOLTBEAM_TRY(CheckKeys(json, where, {"bits", "signed", "bias", "pieces"}));
-  Field field;
-  BOLTBEAM_ASSIGN(field.bits, GetU32(json, where, "bits", 1, 16));
-  const auto is_signed = json.find("signed");
-  if (is_signed == json.end() || !is_signed->is_boolean()) {
-    return Fail(Code::kFormatRow, where, "'signed' is absent or not a truth value", "true or false");
-  }
-  field.is_signed = is_signed->get<bool>();
-  BOLTBEAM_ASSIGN(const std::int64_t bias, GetNumber(json, where, "bias", -65536, 65536));
-  field.bias = static_cast<std::int32_t>(bias);
-  BOLTBEAM_ASSIGN(const Json* pieces, GetArray(json, where, "pieces"));
-  for (const Json& piece : *pieces) {
-    BOLTBEAM_ASSIGN(Piece parsed, ParsePiece(piece, where));
-    field.pieces.push_back(std::move(parsed));
-  }
-  return field;
-}
-
 Result<ScaleWord> ParseScaleWord(const Json& json, const std::string& where, bool with_sign) {
   BOLTBEAM_TRY(with_sign ? CheckKeys(json, where, {"base_bit", "encoding", "sign"})
-                         : CheckKeys(json, where, {"base_bit", "encoding"}));
+                         : CheckKeys(json, where, {"base_bit", "encoding", "factor"}));
   ScaleWord word;
+  BOLTBEAM_ASSIGN(word.factor, GetFactor(json, where));
   BOLTBEAM_ASSIGN(word.base_bit, GetU32(json, where, "base_bit", 0, 1U << 20));
   BOLTBEAM_ASSIGN(word.encoding, ParseEncoding(json, where));
   if (with_sign) {
@@ -153,6 +59,9 @@ Result<Layout> ParseLayout(const Json& row, const std::string& where) {
     BOLTBEAM_ASSIGN(layout.m, ParseScaleWord(row["m"], where + " m", true));
   }
   BOLTBEAM_ASSIGN(layout.codebook, ParseCodebook(row, where));
+  if (row.contains("unused_bits")) {
+    BOLTBEAM_ASSIGN(layout.unused_bits, GetU32(row, where, "unused_bits", 0, 64));
+  }
   return layout;
 }
 
@@ -204,9 +113,9 @@ Result<void> ParseTypes(const Json& types, Registry& registry) {
 }
 
 Result<void> ParseRow(const Json& row, Registry& registry) {
-  BOLTBEAM_TRY(CheckKeys(
-      row, "rows.json",
-      {"name", "elements", "bytes", "elements_per_scale", "codes", "scales", "minimums", "d", "m", "codebook"}));
+  BOLTBEAM_TRY(CheckKeys(row, "rows.json",
+                         {"name", "elements", "bytes", "elements_per_scale", "codes", "scales", "minimums", "d", "m",
+                          "codebook", "unused_bits"}));
   BOLTBEAM_ASSIGN(const std::string name, GetText(row, "rows.json", "name"));
   const std::string where = fmt::format("rows.json '{}'", name);
   const auto format = std::ranges::find(registry.formats, name, &Format::name);
@@ -224,7 +133,23 @@ Result<void> ParseRow(const Json& row, Registry& registry) {
   return {};
 }
 
-Result<Registry> ParseRegistryOrThrow(std::string_view types_json, std::string_view rows_json) {
+/// A row of the numbers that are no bits of their own.
+Result<void> ParseCodedRow(const Json& row, const GridTables& grids, Registry& registry) {
+  BOLTBEAM_ASSIGN(const std::string name, GetText(row, "rows.json", "name"));
+  const std::string where = fmt::format("rows.json '{}'", name);
+  const auto format = std::ranges::find(registry.formats, name, &Format::name);
+  if (format == registry.formats.end()) return Fail(Code::kFormatRow, where, "no such type", "a name of types.json");
+  if (format->IsKnown()) return Fail(Code::kFormatRow, where, "a second layout of this type", "one row for a type");
+  BOLTBEAM_ASSIGN(Coding coding, ParseCoding(row, where, *format, grids));
+  BOLTBEAM_ASSIGN(Format plain, PlainOf(*format, coding, where));
+  BOLTBEAM_TRY(CheckLayout(*plain.layout, plain.elements, plain.bytes, where));
+  format->coding = std::make_shared<const Coding>(std::move(coding));
+  format->plain = std::make_shared<const Format>(std::move(plain));
+  return {};
+}
+
+Result<Registry> ParseRegistryOrThrow(std::string_view types_json, std::string_view rows_json,
+                                      std::string_view grids_json) {
   const Json types = Json::parse(types_json, nullptr, false);
   const Json rows = Json::parse(rows_json, nullptr, false);
   if (types.is_discarded() || rows.is_discarded()) {
@@ -232,9 +157,13 @@ Result<Registry> ParseRegistryOrThrow(std::string_view types_json, std::string_v
   }
   Registry registry;
   BOLTBEAM_TRY(ParseTypes(types, registry));
-  BOLTBEAM_TRY(CheckKeys(rows, "rows.json", {"schema", "what", "source", "formats"}));
+  BOLTBEAM_TRY(CheckKeys(rows, "rows.json", {"schema", "what", "source", "formats", "coded"}));
   BOLTBEAM_ASSIGN(const Json* list, GetArray(rows, "rows.json", "formats"));
   for (const Json& row : *list) BOLTBEAM_TRY(ParseRow(row, registry));
+  if (!rows.contains("coded")) return registry;
+  BOLTBEAM_ASSIGN(const GridTables grids, ParseGrids(grids_json));
+  BOLTBEAM_ASSIGN(list, GetArray(rows, "rows.json", "coded"));
+  for (const Json& row : *list) BOLTBEAM_TRY(ParseCodedRow(row, grids, registry));
   return registry;
 }
 
@@ -244,17 +173,18 @@ const Registry& Builtin() {
   static const Registry kRegistry = [] {
     const auto types = base::Embedded("formats/types.json");
     const auto rows = base::Embedded("formats/rows.json");
-    if (!types || !rows) return Registry{};
-    return ParseRegistry(*types, *rows).value_or(Registry{});
+    const auto grids = base::Embedded("formats/grids.json");
+    if (!types || !rows || !grids) return Registry{};
+    return ParseRegistry(*types, *rows, *grids).value_or(Registry{});
   }();
   return kRegistry;
 }
 
 }  // namespace
 
-Result<Registry> ParseRegistry(std::string_view types_json, std::string_view rows_json) {
+Result<Registry> ParseRegistry(std::string_view types_json, std::string_view rows_json, std::string_view grids_json) {
   try {
-    return ParseRegistryOrThrow(types_json, rows_json);
+    return ParseRegistryOrThrow(types_json, rows_json, grids_json);
   } catch (const std::exception& error) {  // out of memory; the JSON library's own exceptions are checked for above
     return Fail(Code::kFormatRow, "format registry", error.what(), "a registry that can be read");
   }

@@ -15,21 +15,24 @@ namespace {
 using Json = nlohmann::json;
 
 std::string Types() { return std::string(base::Embedded("formats/types.json").value()); }
+std::string Grids() { return std::string(base::Embedded("formats/grids.json").value()); }
 std::string Rows() { return std::string(base::Embedded("formats/rows.json").value()); }
 
 TEST(RegistryTest, BuiltInRegistryIsValid) {
-  const auto registry = ParseRegistry(Types(), Rows());
+  const auto registry = ParseRegistry(Types(), Rows(), Grids());
   ASSERT_TRUE(registry) << registry.error().Message();
   EXPECT_EQ(registry->formats.size(), AllFormats().size());
   EXPECT_EQ(AllFormats().size(), 35U);
-  std::set<std::string> with_layout;
+  std::set<std::string> with_layout, coded;
   for (const Format& format : AllFormats()) {
     if (format.layout) with_layout.insert(format.name);
+    if (format.coding) coded.insert(format.name);
     EXPECT_EQ(FindType(format.type), &format);
     EXPECT_EQ(FindFormat(format.name), &format);
     EXPECT_FALSE(IsRemovedType(format.type));
   }
-  EXPECT_EQ(with_layout.size(), 16U);  // 13 block layouts and 3 plain floats
+  EXPECT_EQ(with_layout.size(), 18U);  // 15 block layouts and 3 plain floats
+  EXPECT_EQ(coded.size(), 8U);
   EXPECT_TRUE(IsRemovedType(4));
   EXPECT_EQ(FindType(4), nullptr);
   EXPECT_EQ(FindType(43), nullptr);
@@ -69,7 +72,7 @@ TEST(RegistryTest, MistakesInTypesAreFound) {
   const auto refused = [](const std::function<void(Json&)>& change) {
     Json types = Json::parse(Types());
     change(types);
-    const auto registry = ParseRegistry(types.dump(), Rows());
+    const auto registry = ParseRegistry(types.dump(), Rows(), Grids());
     return !registry && registry.error().code == Code::kFormatRow && !registry.error().where.empty();
   };
   EXPECT_TRUE(refused([](Json& t) { t["more"] = 1; }));
@@ -97,7 +100,7 @@ TEST(RegistryTest, MistakesInRowsAreFound) {
     Json& q4k = rows["formats"][0];
     EXPECT_EQ(q4k["name"], "Q4_K");
     change(q4k);
-    const auto registry = ParseRegistry(Types(), rows.dump());
+    const auto registry = ParseRegistry(Types(), rows.dump(), Grids());
     return !registry && registry.error().code == Code::kFormatRow && !registry.error().found.empty();
   };
   EXPECT_FALSE(refused([](Json&) {}));
@@ -124,6 +127,57 @@ TEST(RegistryTest, MistakesInRowsAreFound) {
   EXPECT_TRUE(refused([](Json& r) { r["codes"]["pieces"][0]["digits"][1] = {2, 6}; }));  // crosses a byte
   EXPECT_TRUE(refused([](Json& r) { r["codes"]["pieces"][0]["digits"][0] = {0, 8}; }));
   EXPECT_TRUE(refused([](Json& r) { r["scales"]["pieces"][1]["shift"] = 3; }));
+  EXPECT_TRUE(refused([](Json& r) { r["scales"]["encoding"] = "ue4m3_half"; }));  // of six bits
+  EXPECT_TRUE(refused([](Json& r) { r["codes"]["encoding"] = "ue4m3_half"; }));
+  EXPECT_TRUE(refused([](Json& r) { r["d"]["factor"] = 3; }));
+  EXPECT_TRUE(refused([](Json& r) { r["d"]["factor"] = "2"; }));
+  EXPECT_TRUE(refused([](Json& r) { r["unused_bits"] = 1; }));
+}
+
+TEST(RegistryTest, MistakesInCodedRowsAreFound) {
+  const auto refused = [](std::size_t row, const std::function<void(Json&)>& change) {
+    Json rows = Json::parse(Rows());
+    change(rows["coded"][row]);
+    const auto registry = ParseRegistry(Types(), rows.dump(), Grids());
+    return !registry && registry.error().code == Code::kFormatRow && !registry.error().found.empty();
+  };
+  EXPECT_FALSE(refused(0, [](Json& r) { EXPECT_EQ(r["name"], "IQ2_XXS"); }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["name"] = "Q4_K"; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["name"] = "Q4_Z"; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["bytes"] = 67; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["grid"]["table"] = "none"; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["grid"]["table"] = "iq2_xs"; }));  // more entries than the index reaches
+  EXPECT_TRUE(refused(0, [](Json& r) { r.erase("grid"); }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["grid"].erase("index"); }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["grid"]["multiplier"] = 16; }));  // beyond a byte
+  EXPECT_TRUE(refused(0, [](Json& r) { r["signs"]["parity"] = false; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["signs"].erase("field"); }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["signs"]["parity"] = 1; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["scales"]["step"] = 0; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["scales"]["bias"] = 1; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["factor"] = 0.3; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["d"]["pieces"][0]["base_bit"] = 8; }));
+  EXPECT_TRUE(refused(0, [](Json& r) { r["d"]["signed"] = true; }));
+  EXPECT_TRUE(refused(5, [](Json& r) { r["shifts"]["elements"] = 48; }));
+  EXPECT_TRUE(refused(5, [](Json& r) { r["shifts"]["field"]["bits"] = 2; }));
+  EXPECT_TRUE(refused(7, [](Json& r) { r["trits"][0]["digits"] = 4; }));
+  EXPECT_TRUE(refused(7, [](Json& r) { r["trits"][0]["base_byte"] = 1; }));
+}
+
+TEST(RegistryTest, MistakesInGridsAreFound) {
+  const auto refused = [](const std::function<void(Json&)>& change) {
+    Json grids = Json::parse(Grids());
+    change(grids["tables"][0]);
+    const auto registry = ParseRegistry(Types(), Rows(), grids.dump());
+    return !registry && registry.error().code == Code::kFormatRow;
+  };
+  EXPECT_FALSE(refused([](Json&) {}));
+  EXPECT_TRUE(refused([](Json& t) { t["entries"] = 255; }));
+  EXPECT_TRUE(refused([](Json& t) { t["values"][0] = 128; }));
+  EXPECT_TRUE(refused([](Json& t) { t["digits"][0] = "9"; }));
+  EXPECT_TRUE(refused([](Json& t) { t["digits"][0] = 9; }));
+  EXPECT_TRUE(refused([](Json& t) { t.erase("name"); }));
+  EXPECT_EQ(ParseRegistry(Types(), Rows()).error().code, Code::kFormatRow);
 }
 
 }  // namespace

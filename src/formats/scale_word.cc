@@ -31,6 +31,22 @@ std::uint32_t FloatToE8m0Half(float value) {
   return static_cast<std::uint32_t>(std::clamp(exponent + 128, 0, 255));
 }
 
+double Ue4m3HalfToDouble(std::uint32_t raw) {
+  if (raw == 0x7F) return 0;
+  const auto exponent = static_cast<int>((raw >> 3) & 15U);
+  const auto fraction = static_cast<double>(raw & 7U);
+  return exponent == 0 ? std::ldexp(fraction, -10) : std::ldexp(8 + fraction, exponent - 11);
+}
+
+/// The nearest of the 127 numbers, ties to the smaller one.
+std::uint32_t FloatToUe4m3Half(float value) {
+  std::uint32_t best = 0;
+  for (std::uint32_t raw = 1; raw < 0x7F; ++raw) {
+    if (std::fabs(Ue4m3HalfToDouble(raw) - value) < std::fabs(Ue4m3HalfToDouble(best) - value)) best = raw;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::uint32_t EncodingBits(Encoding encoding) {
@@ -41,7 +57,10 @@ std::uint32_t EncodingBits(Encoding encoding) {
     case Encoding::kBf16:
       return 16;
     case Encoding::kE8m0Half:
+    case Encoding::kUe4m3Half:
       return 8;
+    case Encoding::kOne:
+      return 0;
   }
   return 0;
 }
@@ -57,6 +76,10 @@ double DecodeFloat(Encoding encoding, std::span<const std::byte> bytes) {
       return std::bit_cast<float>(raw << 16);
     case Encoding::kE8m0Half:
       return std::ldexp(1.0, static_cast<int>(raw) - 128);
+    case Encoding::kUe4m3Half:
+      return Ue4m3HalfToDouble(raw);
+    case Encoding::kOne:
+      return 1;
   }
   return 0;
 }
@@ -71,6 +94,10 @@ void EncodeFloat(Encoding encoding, float value, std::span<std::byte> bytes) {
       return WriteLittle(FloatToBf16(value), bytes, 2);
     case Encoding::kE8m0Half:
       return WriteLittle(FloatToE8m0Half(value), bytes, 1);
+    case Encoding::kUe4m3Half:
+      return WriteLittle(FloatToUe4m3Half(value), bytes, 1);
+    case Encoding::kOne:
+      return;
   }
 }
 

@@ -27,7 +27,8 @@ GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& f
   geometry.lanes = facts.lanes;
   // A column needs three registers in the inner loop (dot, block sum, total) and one for minimums.
   geometry.columns = many_columns ? static_cast<std::uint16_t>(std::max<std::uint32_t>(1, facts.registers / 8)) : 1;
-  const bool is_float = format.layout && format.layout->encoding;
+  const formats::Format& plain = format.Plain();
+  const bool is_float = plain.layout && plain.layout->encoding;
   geometry.dot = is_float               ? Dot::kFloat
                  : facts.has_dot4       ? Dot::kDot4
                  : facts.has_madd_bytes ? Dot::kMaddBytes

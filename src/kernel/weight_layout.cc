@@ -4,11 +4,16 @@
 
 #include <algorithm>
 
+#include "kernel/families/scales.h"
+
 namespace boltbeam::kernel {
 namespace {
 
 constexpr std::uint32_t kChunk = 32;        // elements: one word of a plane of one bit
+constexpr std::uint32_t kMostChunk = 256;   // of blocks that are no multiple of it
 constexpr std::uint32_t kSumsPerGroup = 4;  // minimums per word
+constexpr std::uint32_t kPackedBits = 4;    // of a scale that shares a byte with a minimum
+constexpr std::size_t kMostCodebook = 16;   // entries: one table lookup
 
 std::unexpected<Error> Illegal(const formats::Format& format, std::string reason) {
   return Fail(Code::kKernelIllegal, format.name, std::move(reason),
@@ -52,8 +57,9 @@ WeightLayout FloatLayout(const formats::Format& format, std::uint32_t lanes) {
 /// Sets bias and code_max: signed codes and codebooks become unsigned bytes.
 void ChooseStoredCodes(const formats::Layout& row, WeightLayout& layout) {
   if (!row.codebook.empty()) {
-    layout.bias = 128;
-    layout.code_max = *std::ranges::max_element(row.codebook) + layout.bias;
+    const auto [lowest, highest] = std::ranges::minmax(row.codebook);
+    layout.bias = std::max(0, -lowest);
+    layout.code_max = highest + layout.bias;
   } else if (row.codes.is_signed) {
     layout.bias = 1 << (row.codes.bits - 1);
     layout.code_max = (1 << row.codes.bits) - 1;
@@ -65,48 +71,76 @@ void ChooseStoredCodes(const formats::Layout& row, WeightLayout& layout) {
 
 void PlaceFields(WeightLayout& layout, std::uint32_t bits) {
   const std::uint32_t lanes = layout.lanes;
-  const std::uint32_t subs = layout.elements / layout.scale_elements;
-  layout.chunk_offset = layout.has_minimums ? subs / kSumsPerGroup * 4 * lanes : 0;
+  layout.chunk_offset = layout.MinimumWords() * 4 * lanes;
   std::uint32_t at = 0;
   layout.scale_offset = at;
-  if (layout.has_scales) at += std::max<std::uint32_t>(1, kChunk / layout.scale_elements) * lanes;
+  if (layout.has_scales && !layout.is_packed) at += layout.SubsPerChunk() * lanes;
   layout.planes = SplitIntoPlanes(bits);
   for (Plane& plane : layout.planes) {
     plane.offset = at;
-    at += plane.width * 4 * lanes;  // kChunk elements of width bits are `width` words a row
+    at += (layout.chunk_elements * plane.width + 31) / 32 * 4 * lanes;
   }
   layout.chunk_bytes = at;
   layout.d_offset = layout.chunk_offset + layout.chunks * layout.chunk_bytes;
-  layout.m_offset = layout.d_offset + 2 * lanes;
-  layout.block_bytes = layout.m_offset + (layout.has_m ? 2 * lanes : 0);
+  const formats::Layout& row = *layout.format->layout;
+  layout.m_offset = layout.d_offset + ScaleBytes(row.d.encoding) * lanes;
+  layout.block_bytes = layout.m_offset + (layout.has_m ? ScaleBytes(row.m->encoding) * lanes : 0);
+}
+
+/// Elements of a chunk and of a sub-block; the reason when there is no such division.
+Result<void> ChooseChunks(const formats::Format& format, const formats::Layout& row, WeightLayout& layout) {
+  const bool whole = format.elements % kChunk == 0;
+  layout.chunk_elements = whole ? kChunk : format.elements;
+  if (layout.has_scales) {
+    layout.scale_elements = row.elements_per_scale;
+    if (layout.scale_elements % 4 != 0) {
+      return Illegal(format, fmt::format("{} elements share a scale", layout.scale_elements));
+    }
+    if (layout.chunk_elements % layout.scale_elements != 0) {
+      const bool larger = layout.scale_elements % kChunk == 0;
+      layout.chunk_elements = larger ? layout.scale_elements : format.elements;
+    }
+  } else {
+    layout.scale_elements = layout.chunk_elements;
+  }
+  if (layout.chunk_elements % 4 != 0 || layout.chunk_elements > kMostChunk) {
+    return Illegal(format, fmt::format("blocks of {} elements", format.elements));
+  }
+  layout.chunks = format.elements / layout.chunk_elements;
+  return {};
 }
 
 }  // namespace
 
+std::uint32_t WeightLayout::MinimumWords() const {
+  return has_minimums ? (elements / scale_elements + kSumsPerGroup - 1) / kSumsPerGroup : 0;
+}
+
 Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lanes) {
-  if (!format.layout) return Illegal(format, "its bit layout is not described");
-  const formats::Layout& row = *format.layout;
+  const formats::Format& plain = format.Plain();
+  if (!plain.layout) return Illegal(format, "its bit layout is not described");
+  const formats::Layout& row = *plain.layout;
   if (row.encoding) return FloatLayout(format, lanes);
   WeightLayout layout;
-  layout.format = &format;
+  layout.format = &plain;
   layout.lanes = lanes;
   layout.elements = format.elements;
   layout.has_scales = row.scales.has_value();
   layout.has_minimums = row.minimums.has_value();
   layout.has_m = row.m.has_value();
-  layout.scale_elements = layout.has_scales ? row.elements_per_scale : std::min(format.elements, kChunk);
-  layout.chunks = format.elements / kChunk;
-  if (format.elements % kChunk != 0) return Illegal(format, fmt::format("blocks of {} elements", format.elements));
-  if (layout.scale_elements != 16 && layout.scale_elements != 32) {
-    return Illegal(format, fmt::format("{} elements share a scale", layout.scale_elements));
-  }
-  const bool halves =
-      row.d.encoding == formats::Encoding::kF16 && (!row.m || row.m->encoding == formats::Encoding::kF16);
-  if (!halves) return Illegal(format, "block scales that are not f16");
-  const std::uint32_t subs = layout.elements / layout.scale_elements;
-  if (layout.has_minimums && (subs % kSumsPerGroup != 0 || !layout.has_m || !layout.has_scales)) {
+  BOLTBEAM_TRY(ChooseChunks(format, row, layout));
+  if (layout.has_minimums && (!layout.has_m || !layout.has_scales || row.minimums->is_signed ||
+                              row.minimums->bias != 0 || row.minimums->bits > 8)) {
     return Illegal(format, "minimums in an unknown arrangement");
   }
+  if (layout.has_scales && row.scales->bits > 8) {
+    return Illegal(format, fmt::format("scales of {} bits", row.scales->bits));
+  }
+  if (row.codes.bits > 8 || row.codebook.size() > kMostCodebook) {
+    return Illegal(format, fmt::format("codes of {} bits", row.codes.bits));
+  }
+  layout.is_packed = layout.has_minimums && row.scales->bits <= kPackedBits && row.minimums->bits <= kPackedBits &&
+                     !row.scales->is_signed && !row.scales->encoding;
   ChooseStoredCodes(row, layout);
   PlaceFields(layout, row.codes.bits);
   return layout;
@@ -128,7 +162,7 @@ ActivationLayout ActivationsFor(const WeightLayout& layout, Dot dot) {
     sums_bytes = subs * 4;
   } else if (layout.has_minimums) {
     activations.sums = ActivationLayout::Sums::kHalfPairs;
-    sums_bytes = subs * 2;
+    sums_bytes = layout.MinimumWords() * 8;
   }
   activations.has_scaled_sum = layout.has_m && !layout.has_minimums;
   activations.sums_offset = code_bytes;

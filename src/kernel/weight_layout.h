@@ -6,10 +6,12 @@
 //
 //   [minimum words][chunk: scale bytes, narrow plane words, wide plane words] ... [d][m]
 //
-// A chunk is 32 elements. A plane holds `width` bits of each code; one of its words holds 32 / width elements, element
-// 4j + i in byte i at bit width * j, so that a shift and a mask give four codes ready for a byte dot product. Codes
-// that are signed in the file (or looked up in a codebook) are stored biased, as unsigned bytes need. All of it is
-// derived from the format's layout row.
+// A chunk is 32 elements, or more where a sub-block or a block asks for it. A plane holds `width` bits of each code;
+// one of its words holds 32 / width elements, element 4j + i in byte i at bit width * j, so that a shift and a mask
+// give four codes ready for a byte dot product; the last word of a chunk may be part empty. Codes that are signed in
+// the file (or looked up in a codebook) are stored biased, as unsigned bytes need. Where scales and minimums both fit
+// four bits, the minimum words hold both: the scale in the low half of each byte. d and m keep the file's encoding. All
+// of it is derived from the format's layout row.
 #pragma once
 
 #include <cstdint>
@@ -47,15 +49,17 @@ struct Plane {
 };
 
 struct WeightLayout {
-  const formats::Format* format = nullptr;
+  const formats::Format* format = nullptr;  // whose blocks are rearranged: the plain one of a format with a coding
   std::uint32_t lanes = 0;
   bool is_float = false;
   Memory float_memory = Memory::kWord;
 
-  std::uint32_t elements = 0;        // per block
-  std::uint32_t chunks = 0;          // per block
-  std::uint32_t scale_elements = 0;  // per sub-block (32 when a block has no sub-scales)
+  std::uint32_t elements = 0;  // per block
+  std::uint32_t chunks = 0;    // per block
+  std::uint32_t chunk_elements = 0;
+  std::uint32_t scale_elements = 0;  // per sub-block (a chunk when a block has no sub-scales)
   bool has_scales = false, has_minimums = false, has_m = false;
+  bool is_packed = false;          // scales lie in the minimums' words
   std::int32_t bias = 0;           // subtracted from every stored code
   std::int32_t code_max = 0;       // largest stored code
   std::vector<Plane> planes;       // narrow first
@@ -64,6 +68,8 @@ struct WeightLayout {
   std::uint32_t d_offset = 0, m_offset = 0;
   std::uint32_t block_bytes = 0;  // of the whole row group
 
+  [[nodiscard]] std::uint32_t SubsPerChunk() const { return chunk_elements / scale_elements; }
+  [[nodiscard]] std::uint32_t MinimumWords() const;  // per block and row
   [[nodiscard]] std::uint64_t GroupBytes(std::uint64_t cols) const { return cols / elements * block_bytes; }
   [[nodiscard]] std::uint64_t TableBytes(std::uint64_t rows, std::uint64_t cols) const {
     return (rows + lanes - 1) / lanes * GroupBytes(cols);

@@ -180,7 +180,7 @@ Result<void> CheckRunnable(const Model& model) {
                 "a model of an architecture that runs");
   }
   for (const Tensor& tensor : model.tensors()) {
-    if (tensor.format->layout) continue;
+    if (tensor.format->IsKnown()) continue;
     return Fail(Code::kModelUnsupportedType, fmt::format("{}: tensor {}", path, tensor.info->name), tensor.format->name,
                 "a type whose bit layout is known, so that a kernel can be generated for it");
   }

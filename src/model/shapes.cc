@@ -65,19 +65,36 @@ Result<ShapeRegistry> ParseShapes(const json& document) {
   return registry;
 }
 
+Result<MixtureRule> ParseRule(const json& row) {
+  MixtureRule rule;
+  BOLTBEAM_ASSIGN(rule.format, FormatNamed(row.at("format").get<std::string>()));
+  for (const json& name : row.at("roles")) {
+    BOLTBEAM_ASSIGN(const Role role, RoleNamed(kMixtures, name.get<std::string>()));
+    rule.roles.push_back(role);
+  }
+  rule.min_heads_per_kv = row.value("min_heads_per_kv", 0U);
+  const std::string layers = row.at("layers").get<std::string>();
+  if (layers == "all") {
+    rule.layers = MixtureRule::Layers::kAll;
+  } else if (layers == "sensitive") {
+    rule.layers = MixtureRule::Layers::kSensitive;
+  } else if (layers == "first_eighth") {
+    rule.layers = MixtureRule::Layers::kFirstEighth;
+  } else {
+    return Fail(Code::kJson, std::string(kMixtures), "layers " + layers, "all, sensitive or first_eighth");
+  }
+  return rule;
+}
+
 Result<Mixture> ParseMixture(const json& row) {
   Mixture mixture;
   mixture.name = row.at("name").get<std::string>();
   mixture.file_type = row.at("file_type").get<std::uint32_t>();
   BOLTBEAM_ASSIGN(mixture.format, FormatNamed(row.at("format").get<std::string>()));
   BOLTBEAM_ASSIGN(mixture.head, FormatNamed(row.value("head", mixture.format->name)));
-  if (row.contains("more_bits")) {
-    const json& better = row.at("more_bits");
-    BOLTBEAM_ASSIGN(mixture.more_bits, FormatNamed(better.at("format").get<std::string>()));
-    for (const json& name : better.at("roles")) {
-      BOLTBEAM_ASSIGN(const Role role, RoleNamed(kMixtures, name.get<std::string>()));
-      mixture.more_bits_roles.push_back(role);
-    }
+  for (const json& rule : row.value("rules", json::array())) {
+    BOLTBEAM_ASSIGN(MixtureRule parsed, ParseRule(rule));
+    mixture.rules.push_back(std::move(parsed));
   }
   return mixture;
 }
@@ -119,6 +136,20 @@ bool IsSensitiveLayer(std::uint32_t layer, std::uint32_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
+bool Fits(const MixtureRule& rule, Role role, std::uint32_t layer, const HyperParameters& hyper) {
+  if (std::ranges::find(rule.roles, role) == rule.roles.end()) return false;
+  if (hyper.heads < rule.min_heads_per_kv * hyper.kv_heads) return false;
+  switch (rule.layers) {
+    case MixtureRule::Layers::kSensitive:
+      return IsSensitiveLayer(layer, hyper.layers);
+    case MixtureRule::Layers::kFirstEighth:
+      return layer < hyper.layers / 8;
+    case MixtureRule::Layers::kAll:
+      break;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<const Shape*> ShapeRegistry::Find(std::string_view name) const {
@@ -136,13 +167,14 @@ Result<const Mixture*> MixtureRegistry::Find(std::string_view name) const {
 }
 
 const formats::Format* MixtureRegistry::Choose(const Mixture& mixture, Role role, bool is_head, std::uint32_t layer,
-                                               std::uint32_t layers, std::uint64_t columns) const {
+                                               const HyperParameters& hyper, std::uint64_t columns) const {
   const formats::Format* format = mixture.format;
   if (is_head) {
     format = mixture.head;
-  } else if (std::ranges::find(mixture.more_bits_roles, role) != mixture.more_bits_roles.end() &&
-             IsSensitiveLayer(layer, layers)) {
-    format = mixture.more_bits;
+  } else {
+    const auto rule =
+        std::ranges::find_if(mixture.rules, [&](const MixtureRule& r) { return Fits(r, role, layer, hyper); });
+    if (rule != mixture.rules.end()) format = rule->format;
   }
   if (columns % format->elements == 0) return format;
   const auto other = fallback.find(format);

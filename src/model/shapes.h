@@ -38,13 +38,20 @@ struct ShapeRegistry {
   [[nodiscard]] Result<const Shape*> Find(std::string_view name) const;
 };
 
+/// Another format for some tables of a mixture.
+struct MixtureRule {
+  std::vector<Role> roles;
+  enum class Layers : std::uint8_t { kAll, kSensitive, kFirstEighth } layers = Layers::kAll;
+  std::uint32_t min_heads_per_kv = 0;
+  const formats::Format* format = nullptr;
+};
+
 struct Mixture {
   std::string name;  // "Q4_K_M"
   std::uint32_t file_type = 0;
   const formats::Format* format = nullptr;
   const formats::Format* head = nullptr;
-  const formats::Format* more_bits = nullptr;  // nullptr: none
-  std::vector<Role> more_bits_roles;
+  std::vector<MixtureRule> rules;  // the first that fits a table decides
 };
 
 struct MixtureRegistry {
@@ -56,7 +63,7 @@ struct MixtureRegistry {
   [[nodiscard]] Result<const Mixture*> Find(std::string_view name) const;
   /// The format of one table: is_head when it is what the vocabulary head multiplies by.
   [[nodiscard]] const formats::Format* Choose(const Mixture& mixture, Role role, bool is_head, std::uint32_t layer,
-                                              std::uint32_t layers, std::uint64_t columns) const;
+                                              const HyperParameters& hyper, std::uint64_t columns) const;
 };
 
 Result<ShapeRegistry> LoadShapes();

@@ -40,7 +40,7 @@ Result<void> AddTensors(const std::vector<TensorRule>& rules, std::int32_t layer
     tensor.format = tensor.shape.size() == 1 ? mixtures.vectors
                                              : mixtures.Choose(plan.mixture, rule.role, is_head,
                                                                static_cast<std::uint32_t>(std::max(layer, 0)),
-                                                               plan.shape.hyper.layers, tensor.shape[0]);
+                                                               plan.shape.hyper, tensor.shape[0]);
     plan.tensors.push_back(std::move(tensor));
   }
   std::sort(plan.tensors.begin() + first, plan.tensors.end(),

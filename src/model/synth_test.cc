@@ -108,6 +108,33 @@ TEST_F(SynthTest, ColumnsThatBlocksDoNotDivideFallBack) {
   EXPECT_EQ(model.Find(Role::kAttnNorm, 0)->format->name, "F32");
 }
 
+TEST_F(SynthTest, MixturesChooseAsTheirRulesSay) {
+  const auto formats = [&](const std::string& spec) {
+    const Model model = Model::Load(Write(spec, Sparse())).value();
+    std::map<std::string, std::map<std::string, int>> counts;
+    for (const Tensor& tensor : model.tensors()) {
+      if (tensor.info->dimensions > 1) ++counts[std::string(RoleName(tensor.role))][tensor.format->name];
+    }
+    return counts;
+  };
+  using Counts = std::map<std::string, int>;
+  auto counts = formats("llama-3.1-8b:IQ4_XS");
+  EXPECT_EQ(counts["attn_v"], (Counts{{"Q5_K", 32}}));  // four query heads for each KV head
+  EXPECT_EQ(counts["ffn_down"], (Counts{{"IQ4_XS", 28}, {"Q5_K", 4}}));
+  EXPECT_EQ(counts["ffn_up"], (Counts{{"IQ4_XS", 32}}));
+  EXPECT_EQ(counts["head"], (Counts{{"Q6_K", 1}}));
+  EXPECT_EQ(counts["embedding"], (Counts{{"IQ4_XS", 1}}));
+  EXPECT_EQ(formats("qwen3-0.6b:IQ4_XS")["attn_v"], (Counts{{"IQ4_XS", 28}}));  // two
+  counts = formats("llama-3.2-1b:Q5_K_M");
+  EXPECT_EQ(counts["attn_v"], (Counts{{"Q5_K", 8}, {"Q6_K", 8}}));
+  EXPECT_EQ(counts["attn_q"], (Counts{{"Q5_K", 16}}));
+  EXPECT_EQ(counts["embedding"], (Counts{{"Q6_K", 1}}));
+  counts = formats("qwen3-0.6b:MXFP4");
+  EXPECT_EQ(counts["ffn_down"], (Counts{{"MXFP4", 28}}));
+  EXPECT_EQ(counts["attn_q"], (Counts{{"Q8_0", 28}}));
+  EXPECT_EQ(formats("smollm2-135m:IQ4_XS")["attn_q"], (Counts{{"IQ4_NL", 30}}));  // 576 columns
+}
+
 TEST_F(SynthTest, SameSeedSameFileOtherSeedOtherFile) {
   SynthOptions options;
   const std::string first = Hash(Write("tiny-qwen3:Q4_K_M", options));
@@ -136,7 +163,7 @@ TEST_F(SynthTest, SmallVocabularyHasTheModelsSizeAndNoTwoEqualTokens) {
 }
 
 TEST_F(SynthTest, WeightsAreSaneInEveryFormat) {
-  for (const char* name : {"F32", "F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K", "Q5_0"}) {
+  for (const char* name : {"F32", "F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K", "Q5_0", "Q5_K", "IQ4_XS", "IQ4_NL", "MXFP4"}) {
     const formats::Format& format = *formats::FindFormat(name);
     RandomWeights weights(1);
     // More than the pool holds, so that stretches are repeated.

@@ -19,7 +19,7 @@ void TryBlocks(const Format& format, std::string_view bytes) {
   std::vector<double> values(blocks * format.elements);
   const auto whole = std::as_bytes(std::span(bytes)).first(blocks * format.bytes);
   const auto result = Dequantize(format, whole, values);
-  if (result.has_value() != format.layout.has_value()) __builtin_trap();
+  if (result.has_value() != format.IsKnown()) __builtin_trap();
 }
 
 void TryValues(const Format& format, std::string_view bytes) {

@@ -192,13 +192,18 @@ TEST_P(RowTest, DequantisedRow) {
   ASSERT_TRUE(formats::Dequantize(*format, std::as_bytes(std::span(file)), expected));
   kernel::VectorShape shape;
   shape.elements = cols;
-  shape.in_stride = file.size() / kRows;
+  Bytes rows = ToBytes(file);
+  if (format->coding) {
+    rows.resize(kRows * cols / format->elements * format->plain->bytes);
+    ASSERT_TRUE(formats::ToPlain(*format, std::as_bytes(std::span(file)), rows));
+  }
+  shape.in_stride = rows.size() / kRows;
   shape.out_stride = cols * 4;
   const float scale = GetParam() == std::string("Q4_K") || format->elements == 1 ? 3 : 1;
   const auto program = kernel::BuildDequantizeRow(*format, shape, scale);
   ASSERT_TRUE(program) << program.error().Message();
   Agreement agreement;
-  for (const Outcome& outcome : RunEverywhere(*program, {ToBytes(file), Bytes(kRows * cols * 4)}, 0, kRows)) {
+  for (const Outcome& outcome : RunEverywhere(*program, {rows, Bytes(kRows * cols * 4)}, 0, kRows)) {
     const auto row = FromBytes<float>(outcome.buffers[1]);
     double largest = 0;
     for (const double value : expected) largest = std::max(largest, std::abs(value) * scale);
@@ -209,7 +214,10 @@ TEST_P(RowTest, DequantisedRow) {
   EXPECT_TRUE(agreement.Within(1e-6)) << agreement.worst << " " << agreement.where;
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, RowTest, testing::Values("F32", "F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K"),
+INSTANTIATE_TEST_SUITE_P(Formats, RowTest,
+                         testing::Values("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K",
+                                         "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4", "TQ1_0", "TQ2_0",
+                                         "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"),
                          [](const auto& format) { return std::string(format.param); });
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "formats/scale_word.h"
 #include "kernel/families/elementwise.h"
 #include "kernel/families/rearrange.h"
 #include "kernel/families/state.h"
@@ -18,13 +19,7 @@ using kernel::ActivationLayout;
 using kernel::WeightLayout;
 
 void WriteScaleWord(const formats::ScaleWord& word, float value, std::span<std::byte> block) {
-  const std::span<std::byte> to = block.subspan(word.base_bit / 8);
-  if (word.encoding == formats::Encoding::kE8m0Half) {
-    to[0] = static_cast<std::byte>(128 + std::ilogb(value));
-    return;
-  }
-  const std::uint16_t half = formats::FloatToHalf(value);
-  std::memcpy(to.data(), &half, sizeof(half));
+  formats::EncodeFloat(word.encoding, value, block.subspan(word.base_bit / 8));
 }
 
 /// One row of the table as it lies in a file.
@@ -66,6 +61,11 @@ class Weights {
     const bool is_e8m0 = layout.d.encoding == formats::Encoding::kE8m0Half;
     WriteScaleWord(layout.d, is_integers() ? 1 : is_e8m0 ? 0.25F : normal_(random_) * 0.01F, bytes);
     if (layout.m) WriteScaleWord(*layout.m, is_integers() ? 1 : normal_(random_) * 0.01F, bytes);
+    if (!is_integers() || !layout.scales || !layout.scales->encoding) return;
+    for (std::uint32_t i = 0; i < product_.format->elements / layout.elements_per_scale; ++i) {
+      const std::uint32_t bit = layout.scales->pieces[0].BitAddress(i);
+      formats::EncodeFloat(*layout.scales->encoding, 1, bytes.subspan(bit / 8));
+    }
   }
 
   const Product& product_;

@@ -22,7 +22,7 @@ class FormatTest : public testing::TestWithParam<std::string> {
  protected:
   /// The legal products of one geometry and pattern, in every way of running.
   void Run(std::uint16_t lanes, std::uint16_t tile, std::uint16_t unroll, std::uint64_t rows, std::uint64_t blocks) {
-    const formats::Format& format = *formats::FindFormat(GetParam());
+    const formats::Format& format = formats::FindFormat(GetParam())->Plain();
     for (const Dot dot : {Dot::kDot4, Dot::kMaddBytes, Dot::kMaddHalves, Dot::kFloat}) {
       for (const Pattern pattern : {Pattern::kRandom, Pattern::kIntegers, Pattern::kZeros, Pattern::kOnes}) {
         Product product;

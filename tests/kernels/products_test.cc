@@ -27,7 +27,7 @@ std::vector<Dot> DotsFor(const formats::Format& format, std::uint16_t lanes) {
 
 Product Make(const formats::Format& format, Dot dot, std::uint16_t lanes, std::uint64_t rows, std::uint64_t blocks) {
   Product product;
-  product.format = &format;
+  product.format = &format.Plain();
   product.geometry.lanes = lanes;
   product.geometry.dot = dot;
   product.shape.rows = rows;
@@ -73,7 +73,10 @@ TEST_P(ProductTest, ExtremeCodesAndSeveralColumns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ProductTest, testing::Values("F32", "F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K"),
+INSTANTIATE_TEST_SUITE_P(Formats, ProductTest,
+                         testing::Values("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K",
+                                         "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4", "TQ1_0", "TQ2_0",
+                                         "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"),
                          [](const auto& format) { return std::string(format.param); });
 
 /// The instructions of a region and of those inside it.

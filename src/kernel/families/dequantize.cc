@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernel/families/elementwise.h"
+#include "kernel/families/scales.h"
 #include "kernel/families/state.h"
 
 namespace boltbeam::kernel {
@@ -50,13 +51,14 @@ class DequantizeRow {
   }
 
   void Block(Value from, Value to) {
-    const Value d = BlockScale(from, row_.d);
+    Value d = BlockScale(from, row_.d);
+    if (row_.d.factor != 1) d = d * b_.F32(row_.d.factor);
     const Value m = row_.m ? BlockScale(from, *row_.m) : Value();
     Value scale, minimum;
     for (std::uint32_t element = 0; element < format_.elements; element += lanes_) {
       if (element % row_.elements_per_scale == 0) {
         const std::uint32_t sub = element / row_.elements_per_scale;
-        scale = row_.scales ? d * ToF32(Bits(from, *row_.scales, sub)) : d;
+        scale = row_.scales ? d * SubScale(from, *row_.scales, sub) : d;
         if (row_.m) {
           minimum = row_.minimums ? m * ToF32(Bits(from, *row_.minimums, sub)) : m;
           if (row_.m->sign < 0) minimum = b_.F32(0) - minimum;
@@ -69,16 +71,12 @@ class DequantizeRow {
   }
 
   Value BlockScale(Value from, const formats::ScaleWord& word) {
-    if (word.encoding == formats::Encoding::kE8m0Half) {  // 2^(byte - 128), exact: 2^(byte - 127) halved
-      const Value byte = b_.Load(source_, {Scalar::kI32, 1}, Memory::kU8, from, word.base_bit / 8);
-      const Value normal = AsF32(Shl(Max(byte, b_.I32(1)), 23));
-      const Value value = Select(Less(byte, b_.I32(1)), normal * b_.F32(0.5F), normal);
-      return value * b_.F32(0.5F);
-    }
-    const Memory memory = word.encoding == formats::Encoding::kF16    ? Memory::kF16
-                          : word.encoding == formats::Encoding::kBf16 ? Memory::kBf16
-                                                                      : Memory::kWord;
-    return b_.Load(source_, {Scalar::kF32, 1}, memory, from, word.base_bit / 8);
+    return LoadScale(b_, source_, word.encoding, 1, from, word.base_bit / 8, false);
+  }
+
+  Value SubScale(Value from, const formats::Field& field, std::uint32_t sub) {
+    if (!field.encoding) return ToF32(Bits(from, field, sub));
+    return DecodeScale(b_, *field.encoding, CleanScale(*field.encoding, Bits(from, field, sub)));
   }
 
   /// One element of a field as an i32 scalar.
@@ -123,7 +121,9 @@ class DequantizeRow {
       value = p == 0 ? bits : value | bits;
     }
     if (row_.codebook.empty()) return Finished(value, row_.codes);
-    return Sar(Shl(b_.Table16(value, row_.codebook), 24), 24);
+    std::vector<std::int32_t> table = row_.codebook;
+    table.resize(16);
+    return Sar(Shl(b_.Table16(value, std::move(table)), 24), 24);
   }
 
   const formats::Format& format_;
@@ -152,17 +152,20 @@ bool IsRegular(const formats::Layout& row, std::uint32_t elements, std::uint16_t
 
 }  // namespace
 
-Result<Program> BuildDequantizeRow(const formats::Format& format, const VectorShape& shape, float scale) {
+Result<Program> BuildDequantizeRow(const formats::Format& coded, const VectorShape& shape, float scale) {
+  const formats::Format& format = coded.Plain();
   if (!format.layout || shape.elements % format.elements != 0) {
     return Fail(Code::kKernelIllegal, format.name, fmt::format("a row of {} elements", shape.elements),
                 fmt::format("whole blocks of {} of a format whose bit layout is described", format.elements));
   }
   std::uint16_t lanes = LanesFor(shape.elements, shape.lanes);
   if (!format.layout->encoding) {
-    lanes = LanesFor(format.layout->elements_per_scale, std::min<std::uint16_t>(shape.lanes, 16));
-    if (!IsRegular(*format.layout, format.elements, lanes)) {
-      return Fail(Code::kKernelIllegal, format.name, "its codes lie at unequal distances", "a regular layout");
+    if (format.layout->codes.bits > 8 || format.layout->codebook.size() > 16) {
+      return Fail(Code::kKernelIllegal, format.name, fmt::format("codes of {} bits", format.layout->codes.bits),
+                  "8, or 4 of a codebook");
     }
+    lanes = LanesFor(format.layout->elements_per_scale, std::min<std::uint16_t>(shape.lanes, 16));
+    while (lanes > 1 && !IsRegular(*format.layout, format.elements, lanes)) lanes /= 2;
   }
   return DequantizeRow(format, shape, lanes, scale).Build();
 }

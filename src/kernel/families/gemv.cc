@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "kernel/builder.h"
+#include "kernel/families/scales.h"
 #include "kernel/families/state.h"
 
 namespace boltbeam::kernel {
 namespace {
 
 constexpr std::uint32_t kEvenBytes = 0x00FF00FF;
+constexpr std::uint32_t kEvenHighHalves = 0x000F000F;  // of bytes whose high halves were shifted down
+constexpr std::uint32_t kLowHalf = 0xF;
 
 std::string_view DotName(Dot dot) {
   switch (dot) {
@@ -152,6 +155,9 @@ class Gemv {
   Value Words(Value weights, std::int64_t offset, Memory memory = Memory::kWord) {
     return b_.Load(weights_, I(), memory, weights, at_ + offset, geometry_.ordered);
   }
+  Value Scale(Value weights, formats::Encoding encoding, std::int64_t offset) {
+    return LoadScale(b_, weights_, encoding, lanes_, weights, at_ + offset, geometry_.ordered);
+  }
   Value Broadcast(Value input, std::uint16_t column, std::int64_t offset) {
     return b_.LoadBroadcast(input_, I(), Memory::kWord, input, in_ + offset + column * ColumnStride());
   }
@@ -160,21 +166,24 @@ class Gemv {
   }
 
   void IntegerBlock(Value weights, Value input, std::vector<Value>& carried) {
+    minimum_words_.clear();
     std::vector<Value> minimums = Minimums(weights, input);
     std::vector<Value> total(geometry_.columns);
     for (std::uint32_t chunk = 0; chunk < layout_.chunks; ++chunk) Chunk(weights, input, chunk, total);
     b_.Note(layout_.has_m ? "the block's scale and minimum" : "the block's scale");
-    const Value d = b_.Load(weights_, F(), Memory::kF16, weights, at_ + layout_.d_offset, geometry_.ordered);
+    const formats::Layout& row = *layout_.format->layout;
+    Value d = Scale(weights, row.d.encoding, layout_.d_offset);
+    if (row.d.factor != 1) d = d * b_.F32(row.d.factor, lanes_);
     Value m;
     if (layout_.has_m) {
-      m = b_.Load(weights_, F(), Memory::kF16, weights, at_ + layout_.m_offset, geometry_.ordered);
-      if (layout_.format->layout->m->sign < 0) m = b_.F32(0, lanes_) - m;
+      m = Scale(weights, row.m->encoding, layout_.m_offset);
+      if (row.m->sign < 0) m = b_.F32(0, lanes_) - m;
     }
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
       Value& sum = carried[1 + c];
       b_.Note("column sum += scales x integer sums");
       const Value scale = BroadcastF(input, c, activations_.scale_offset);
-      sum = Fma(d * scale, ToF32(total[c]), sum);
+      sum = Fma(d * scale, row.scales && row.scales->encoding ? total[c] : ToF32(total[c]), sum);
       if (layout_.has_minimums) {
         sum = Fma(m * scale, ToF32(minimums[c]), sum);
       } else if (layout_.has_m) {
@@ -187,14 +196,14 @@ class Gemv {
   std::vector<Value> Minimums(Value weights, Value input) {
     std::vector<Value> sums(geometry_.columns);
     if (!layout_.has_minimums) return sums;
-    const Value mask = b_.U32(kEvenBytes, lanes_);
-    const std::uint32_t groups = layout_.elements / layout_.scale_elements / 4;
-    for (std::uint32_t group = 0; group < groups; ++group) {
+    const Value mask = b_.U32(layout_.is_packed ? kEvenHighHalves : kEvenBytes, lanes_);
+    for (std::uint32_t group = 0; group < layout_.MinimumWords(); ++group) {
       b_.Note(fmt::format("{}minimums of sub-blocks {} to {} x sums of their activations", turn_, group * 4,
                           group * 4 + 3));
       const Value word = Words(weights, std::int64_t{group} * 4 * lanes_);
-      const Value even = word & mask;
-      const Value odd = Shr(word, 8) & mask;
+      minimum_words_.push_back(word);
+      const Value even = (layout_.is_packed ? Shr(word, 4) : word) & mask;
+      const Value odd = Shr(word, layout_.is_packed ? 12 : 8) & mask;
       for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
         const std::int64_t at = activations_.sums_offset + group * 8;
         const Value first = MaddHalves(even, Broadcast(input, c, at));
@@ -207,34 +216,49 @@ class Gemv {
 
   void Chunk(Value weights, Value input, std::uint32_t chunk, std::vector<Value>& total) {
     const std::int64_t base = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
-    const std::uint32_t subs = 32 / layout_.scale_elements;
-    std::vector<Value> scales;
-    if (layout_.has_scales) {
-      const formats::Field& field = *layout_.format->layout->scales;
-      b_.Note(fmt::format("{}sub-block scales of elements {} to {}", turn_, chunk * 32, chunk * 32 + 31));
-      for (std::uint32_t sub = 0; sub < subs; ++sub) {
-        const Value scale =
-            Words(weights, base + layout_.scale_offset + sub * lanes_, field.is_signed ? Memory::kS8 : Memory::kU8);
-        scales.push_back(scale - field.bias);
-      }
-    }
+    const std::uint32_t subs = layout_.SubsPerChunk();
+    const std::vector<Value> scales = SubScales(weights, base, chunk);
     std::vector<std::vector<Value>> words(layout_.planes.size());
     for (std::size_t plane = 0; plane + 1 < layout_.planes.size(); ++plane)
       LoadPlane(weights, base, plane, words[plane]);
     for (std::uint32_t sub = 0; sub < subs; ++sub) {
       const std::vector<Value> dots = SubBlock(weights, input, base, chunk, sub, words);
       for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
-        const Value scaled = layout_.has_scales ? dots[c] * scales[sub] : dots[c];
+        const Value scaled = !layout_.has_scales                         ? dots[c]
+                             : scales[sub].type().scalar == Scalar::kF32 ? ToF32(dots[c]) * scales[sub]
+                                                                         : dots[c] * scales[sub];
         const bool is_first = chunk == 0 && sub == 0;
         total[c] = is_first ? scaled : total[c] + scaled;
       }
     }
   }
 
+  /// The scales of a chunk's sub-blocks: whole numbers, or f32 where the format encodes them so.
+  std::vector<Value> SubScales(Value weights, std::int64_t base, std::uint32_t chunk) {
+    std::vector<Value> scales;
+    if (!layout_.has_scales) return scales;
+    const formats::Field& field = *layout_.format->layout->scales;
+    b_.Note(fmt::format("{}sub-block scales of elements {} to {}", turn_, chunk * layout_.chunk_elements,
+                        (chunk + 1) * layout_.chunk_elements - 1));
+    for (std::uint32_t sub = 0; sub < layout_.SubsPerChunk(); ++sub) {
+      const std::int64_t at = base + layout_.scale_offset + sub * lanes_;
+      if (field.encoding) {
+        scales.push_back(Scale(weights, *field.encoding, at));
+      } else if (layout_.is_packed) {
+        const std::uint32_t index = chunk * layout_.SubsPerChunk() + sub;
+        const Value word = Shr(minimum_words_[index / 4], static_cast<std::int32_t>(index % 4 * 8));
+        scales.push_back((word & b_.U32(kLowHalf, lanes_)) - field.bias);
+      } else {
+        scales.push_back(Words(weights, at, field.is_signed ? Memory::kS8 : Memory::kU8) - field.bias);
+      }
+    }
+    return scales;
+  }
+
   void LoadPlane(Value weights, std::int64_t base, std::size_t plane, std::vector<Value>& words) {
     b_.Note(
         fmt::format("{} bit(s) of every code, from bit {}", layout_.planes[plane].width, layout_.planes[plane].shift));
-    for (std::uint32_t word = 0; word < layout_.planes[plane].width; ++word) {
+    for (std::uint32_t word = 0; word * 32 < layout_.planes[plane].width * layout_.chunk_elements; ++word) {
       words.push_back(Words(weights, base + layout_.planes[plane].offset + word * 4 * lanes_));
     }
   }
@@ -257,6 +281,7 @@ class Gemv {
     if (codebook.empty()) return codes;
     std::vector<std::int32_t> table;
     for (const std::int32_t value : codebook) table.push_back(value + layout_.bias);
+    table.resize(16);
     return b_.Table16(codes, std::move(table));
   }
 
@@ -264,14 +289,14 @@ class Gemv {
                               std::vector<std::vector<Value>>& words) {
     const std::uint32_t quads = layout_.scale_elements / 4;
     std::vector<Value> dots(geometry_.columns), halves(geometry_.columns);
-    const std::uint32_t sub_index = chunk * (32 / layout_.scale_elements) + sub;
+    const std::uint32_t sub_index = chunk * layout_.SubsPerChunk() + sub;
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
       dots[c] = layout_.bias != 0 ? Broadcast(input, c, activations_.sums_offset + sub_index * 4) : b_.I32(0, lanes_);
     }
     const std::int32_t depth =
         std::max(1, 32767 / (2 * 127 * layout_.code_max));  // sums of byte pairs that fit 16 bits
     for (std::uint32_t quad = 0; quad < quads; ++quad) {
-      const std::int64_t element = chunk * 32 + (sub * quads + quad) * 4;
+      const std::int64_t element = chunk * layout_.chunk_elements + (sub * quads + quad) * 4;
       b_.Note(fmt::format("{}codes of elements {} to {} x activations", turn_, element, element + 3));
       const Value codes = Codes(weights, base, sub * quads + quad, words);
       for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
@@ -318,9 +343,10 @@ class Gemv {
   const std::uint16_t lanes_;
   Builder b_;
   std::uint32_t weights_ = 0, input_ = 0, output_ = 0, bias_ = 0, state_ = 0;
-  std::int64_t at_ = 0, in_ = 0;  // constant offsets of the block being written
-  std::string turn_;              // which block of a turn it is, for notes
-  Value group_out_;               // byte offset of the group's rows in a column
+  std::int64_t at_ = 0, in_ = 0;      // constant offsets of the block being written
+  std::vector<Value> minimum_words_;  // of the block being written
+  std::string turn_;                  // which block of a turn it is, for notes
+  Value group_out_;                   // byte offset of the group's rows in a column
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "kernel/builder.h"
+#include "kernel/families/scales.h"
 
 namespace boltbeam::kernel {
 namespace {
@@ -61,18 +62,25 @@ class Rearrange {
     }
     if (layout_.has_minimums) Minimums(from, to);
     for (std::uint32_t chunk = 0; chunk < layout_.chunks; ++chunk) Chunk(from, to, chunk);
-    CopyHalf(from, to, row_.d.base_bit, layout_.d_offset);
-    if (layout_.has_m) CopyHalf(from, to, row_.m->base_bit, layout_.m_offset);
+    CopyScale(from, to, row_.d, layout_.d_offset);
+    if (layout_.has_m) CopyScale(from, to, *row_.m, layout_.m_offset);
   }
 
   void Minimums(Value from, Value to) {
-    const std::uint32_t words = layout_.elements / layout_.scale_elements / 4;
-    b_.Note("minimums, four to a word");
-    for (std::uint32_t word = 0; word < words; ++word) {
+    const std::uint32_t subs = layout_.elements / layout_.scale_elements;
+    const std::uint32_t first = layout_.is_packed ? 4 : 0;  // bit of a minimum in its byte
+    b_.Note(layout_.is_packed ? "minimums and scales, four of each to a word" : "minimums, four to a word");
+    for (std::uint32_t word = 0; word < layout_.MinimumWords(); ++word) {
       WordSource source;
       source.fill(-1);
       for (std::uint32_t bit = 0; bit < 32; ++bit) {
-        if (bit % 8 < row_.minimums->bits) source[bit] = SourceBit(*row_.minimums, word * 4 + bit / 8, bit % 8);
+        const std::uint32_t sub = word * 4 + bit / 8;
+        if (sub >= subs) continue;
+        if (bit % 8 < first) {
+          source[bit] = SourceBit(*row_.scales, sub, bit % 8);
+        } else if (bit % 8 - first < row_.minimums->bits) {
+          source[bit] = SourceBit(*row_.minimums, sub, bit % 8 - first);
+        }
       }
       b_.Store(target_, to, Assemble(from, source), Memory::kWord, std::int64_t{word} * 4 * lanes_);
     }
@@ -80,22 +88,25 @@ class Rearrange {
 
   void Chunk(Value from, Value to, std::uint32_t chunk) {
     const std::int64_t base = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
-    if (layout_.has_scales) {
-      const std::uint32_t subs = 32 / layout_.scale_elements;
-      b_.Note(fmt::format("scales of elements {} to {}", chunk * 32, chunk * 32 + 31));
+    const std::uint32_t first = chunk * layout_.chunk_elements;
+    const std::uint32_t last = first + layout_.chunk_elements - 1;
+    if (layout_.has_scales && !layout_.is_packed) {
+      const std::uint32_t subs = layout_.SubsPerChunk();
+      b_.Note(fmt::format("scales of elements {} to {}", first, last));
       for (std::uint32_t sub = 0; sub < subs; ++sub) {
         WordSource source;
         source.fill(-1);
         for (std::uint32_t bit = 0; bit < row_.scales->bits; ++bit) {
           source[bit] = SourceBit(*row_.scales, chunk * subs + sub, bit);
         }
-        b_.Store(target_, to, Assemble(from, source), Memory::kU8, base + layout_.scale_offset + sub * lanes_);
+        Value scale = Assemble(from, source);
+        if (row_.scales->encoding) scale = CleanScale(*row_.scales->encoding, scale);
+        b_.Store(target_, to, scale, Memory::kU8, base + layout_.scale_offset + sub * lanes_);
       }
     }
     for (const Plane& plane : layout_.planes) {
-      b_.Note(fmt::format("codes of elements {} to {}: {} bit(s) from bit {}", chunk * 32, chunk * 32 + 31, plane.width,
-                          plane.shift));
-      for (std::uint32_t word = 0; word < plane.width; ++word) {
+      b_.Note(fmt::format("codes of elements {} to {}: {} bit(s) from bit {}", first, last, plane.width, plane.shift));
+      for (std::uint32_t word = 0; word * 32 < layout_.chunk_elements * plane.width; ++word) {
         b_.Store(target_, to, PlaneWord(from, chunk, plane, word), Memory::kWord,
                  base + plane.offset + std::int64_t{word} * 4 * lanes_);
       }
@@ -109,7 +120,9 @@ class Rearrange {
     for (std::uint32_t bit = 0; bit < 32; ++bit) {
       const std::uint32_t byte = bit / 8;
       const std::uint32_t quad = bit % 8 / plane.width;
-      const std::uint32_t element = chunk * 32 + (word * quads + quad) * 4 + byte;
+      const std::uint32_t in_chunk = (word * quads + quad) * 4 + byte;
+      if (in_chunk >= layout_.chunk_elements) continue;  // the last word may be part empty
+      const std::uint32_t element = chunk * layout_.chunk_elements + in_chunk;
       source[bit] = SourceBit(row_.codes, element, plane.shift + bit % plane.width);
     }
     Value value = Assemble(from, source);
@@ -148,9 +161,13 @@ class Rearrange {
     return place->second;
   }
 
-  void CopyHalf(Value from, Value to, std::uint32_t base_bit, std::uint32_t offset) {
-    const Value half = b_.LoadStrided(source_, {Scalar::kI32, lanes_}, Memory::kU16, from, stride_, base_bit / 8);
-    b_.Store(target_, to, half, Memory::kU16, offset);
+  void CopyScale(Value from, Value to, const formats::ScaleWord& word, std::uint32_t offset) {
+    const std::uint32_t bytes = ScaleBytes(word.encoding);
+    if (bytes == 0) return;
+    const Memory memory = bytes == 1 ? Memory::kU8 : bytes == 2 ? Memory::kU16 : Memory::kWord;
+    Value scale = b_.LoadStrided(source_, {Scalar::kI32, lanes_}, memory, from, stride_, word.base_bit / 8);
+    if (bytes == 1) scale = CleanScale(word.encoding, scale);
+    b_.Store(target_, to, scale, memory, offset);
   }
 
   const WeightLayout& layout_;

@@ -1,0 +1,176 @@
+// The default product of every weight format, one column: GB/s of the stored weights, and their share of what a probe
+// of the memory reads in the same rounds. Cold: copies of the table in turn, together more than four times the
+// last-level cache; hot: one table again and again. Run with nothing else on the machine:
+//   gemv_bench --benchmark_filter='cold/2$' --benchmark_counters_tabular=true
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "base/checked.h"
+#include "chip/facts.h"
+#include "codegen/codegen.h"
+#include "formats/format.h"
+#include "kernel/families/gemv.h"
+#include "kernel/geometry.h"
+#include "measure/clock.h"
+#include "measure/probes.h"
+#include "measure/statistics.h"
+#include "runtime/code.h"
+#include "runtime/memory.h"
+#include "runtime/thread_pool.h"
+
+namespace boltbeam {
+namespace {
+
+constexpr int kRounds = 9;
+constexpr std::uint64_t kLargestTable = std::uint64_t{4096} * 14336 * 4;
+
+struct Shape {
+  std::uint64_t rows, cols;
+};
+constexpr Shape kShapes[] = {{4096, 4096}, {4096, 14336}};
+
+/// Threads of one count, and the shapes of the probe that are fastest with them.
+struct Team {
+  std::unique_ptr<runtime::ThreadPool> pool;
+  std::unique_ptr<measure::StreamProbe> probe;
+  std::vector<std::size_t> fastest;
+};
+
+class Machine {
+ public:
+  static Result<std::unique_ptr<Machine>> Create() {
+    BOLTBEAM_ASSIGN(chip::Chip chip, chip::DetectThisMachine());
+    auto machine = std::unique_ptr<Machine>(new Machine(std::move(chip)));
+    BOLTBEAM_ASSIGN(machine->clock_, measure::GetClock());
+    const std::uint64_t cold = machine->ColdBytes();
+    BOLTBEAM_ASSIGN(machine->weights_, runtime::HugeBuffer::Allocate(cold + kLargestTable));
+    BOLTBEAM_ASSIGN(machine->input_, runtime::HugeBuffer::Allocate(1 << 20));
+    BOLTBEAM_ASSIGN(machine->output_, runtime::HugeBuffer::Allocate(1 << 20));
+    // Random, and no infinity or NaN in any encoding of a scale.
+    std::uint64_t state = 1;
+    for (std::uint64_t at = 0; at < machine->weights_.bytes(); at += 8) {
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      const std::uint64_t word = state & 0x3F3F3F3F3F3F3F3FU;
+      std::memcpy(machine->weights_.data() + at, &word, 8);
+    }
+    return machine;
+  }
+
+  [[nodiscard]] std::uint64_t ColdBytes() const { return measure::LastLevelCacheBytes(chip_) * 9 / 2; }
+
+  Result<Team*> TeamOf(std::uint32_t threads) {
+    Team& team = teams_[threads];
+    if (team.pool) return &team;
+    std::vector<int> cpus(threads);
+    std::iota(cpus.begin(), cpus.end(), 0);
+    BOLTBEAM_ASSIGN(team.pool, runtime::ThreadPool::Create(cpus));
+    BOLTBEAM_ASSIGN(measure::StreamProbe probe, measure::StreamProbe::Create(kernels_, chip_, *team.pool, ColdBytes()));
+    team.probe = std::make_unique<measure::StreamProbe>(std::move(probe));
+    team.fastest = team.probe->FastestShapes(*team.pool, 5);
+    team.fastest.resize(std::min<std::size_t>(2, team.fastest.size()));
+    return &team;
+  }
+
+  void Run(benchmark::State& state, const formats::Format& format, Shape shape, std::uint32_t threads, bool is_cold) {
+    const kernel::VectorFacts facts = kernel::VectorFactsOf(chip_);
+    const auto layout = kernel::LayoutFor(format, facts.lanes);
+    if (!layout) return state.SkipWithError(layout.error().Message().c_str());
+    const auto program = kernel::BuildGemv(*layout, kernel::DefaultGeometry(format, facts, false),
+                                           {.rows = shape.rows, .cols = shape.cols});
+    if (!program) return state.SkipWithError(program.error().Message().c_str());
+    const auto function = kernels_.Get(*program);
+    const Result<Team*> team = TeamOf(threads);
+    if (!function || !team) return state.SkipWithError("no kernel or no threads");
+    runtime::ThreadPool& pool = *(*team)->pool;
+    const std::uint64_t table = layout->TableBytes(shape.rows, shape.cols);
+    const std::uint64_t copies = std::max<std::uint64_t>(1, CeilDiv<std::uint64_t>(ColdBytes(), table));
+    const auto groups = static_cast<std::int64_t>((shape.rows + layout->lanes - 1) / layout->lanes);
+    const auto pass = [&] {
+      const std::uint64_t begin = base::Ticks();
+      pool.Run([&](std::uint32_t thread) {
+        const runtime::Range share = runtime::Share(groups, thread, threads);
+        for (std::uint64_t copy = 0; copy < copies; ++copy) {
+          void* buffers[] = {weights_.data() + (is_cold ? copy * table : 0), input_.data(), output_.data()};
+          (*function)(buffers, share.begin, share.end);
+        }
+      });
+      return clock_.ToNs(base::Ticks() - begin);
+    };
+    std::vector<double> rates;
+    std::vector<std::vector<double>> probed((*team)->fastest.size());
+    pass();
+    for (auto _ : state) {
+      const double ns = pass();
+      state.SetIterationTime(ns * 1e-9 / static_cast<double>(copies));
+      rates.push_back(static_cast<double>(copies * table) / ns);
+      for (std::size_t i = 0; i < probed.size(); ++i) {
+        const std::uint64_t bytes = is_cold ? 0 : table;
+        probed[i].push_back((*team)->probe->Pass(pool, (*team)->fastest[i], bytes, is_cold ? 1 : copies));
+      }
+    }
+    double limit = 0;
+    for (const std::vector<double>& samples : probed) limit = std::max(limit, measure::Median(samples));
+    const double rate = measure::Median(rates);
+    state.counters["GB_s"] = rate;
+    state.counters["probe_GB_s"] = limit;
+    state.counters["share_%"] = 100 * rate / limit;
+    state.counters["bits"] = 8.0 * static_cast<double>(table) / static_cast<double>(shape.rows * shape.cols);
+    state.counters["of_file_%"] = 100 * state.counters["bits"].value / format.BitsPerWeight();
+  }
+
+ private:
+  explicit Machine(chip::Chip chip) : chip_(std::move(chip)), kernels_(codegen::TargetFor(chip_), "") {}
+
+  chip::Chip chip_;
+  runtime::KernelCache kernels_;
+  measure::Clock clock_;
+  runtime::HugeBuffer weights_, input_, output_;
+  std::map<std::uint32_t, Team> teams_;
+};
+
+void Register(Machine& machine) {
+  for (const formats::Format& format : formats::AllFormats()) {
+    if (!format.IsKnown()) continue;
+    for (const Shape shape : kShapes) {
+      for (const char* heat : {"cold", "hot"}) {
+        for (const std::uint32_t threads : {1U, 2U}) {
+          const bool is_cold = heat[0] == 'c';
+          const std::string name = fmt::format("{}/{}x{}/{}/{}", format.name, shape.rows, shape.cols, heat, threads);
+          benchmark::RegisterBenchmark(name.c_str(),
+                                       [&machine, &format, shape, threads, is_cold](benchmark::State& state) {
+                                         machine.Run(state, format, shape, threads, is_cold);
+                                       })
+              ->Iterations(kRounds)
+              ->UseManualTime()
+              ->Unit(benchmark::kMicrosecond);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace boltbeam
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  auto machine = boltbeam::Machine::Create();
+  if (!machine) {
+    std::fprintf(stderr, "gemv_bench: %s\n", machine.error().Message().c_str());
+    return 1;
+  }
+  boltbeam::Register(**machine);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
