@@ -1,7 +1,8 @@
 // The default product of every weight format, one column: GB/s of the stored weights, and their share of what a probe
 // of the memory reads in the same rounds. Cold: copies of the table in turn, together more than four times the
 // last-level cache; hot: one table again and again. Run with nothing else on the machine:
-//   gemv_bench --benchmark_filter='cold/2$' --benchmark_counters_tabular=true
+//   gemv_bench --benchmark_filter='cold/2/' --benchmark_counters_tabular=true
+// --without=PREFIX runs as on a chip that lacks the instruction sets whose names begin so: avx512, avx_vnni.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -11,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/checked.h"
@@ -46,8 +49,11 @@ struct Team {
 
 class Machine {
  public:
-  static Result<std::unique_ptr<Machine>> Create() {
+  static Result<std::unique_ptr<Machine>> Create(const std::vector<std::string>& without) {
     BOLTBEAM_ASSIGN(chip::Chip chip, chip::DetectThisMachine());
+    for (const std::string& prefix : without) {
+      std::erase_if(chip.features, [&](const std::string& feature) { return feature.starts_with(prefix); });
+    }
     auto machine = std::unique_ptr<Machine>(new Machine(std::move(chip)));
     BOLTBEAM_ASSIGN(machine->clock_, measure::GetClock());
     const std::uint64_t cold = machine->ColdBytes();
@@ -164,7 +170,13 @@ void Register(Machine& machine) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  auto machine = boltbeam::Machine::Create();
+  constexpr std::string_view kWithout = "--without=";
+  std::vector<std::string> without;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with(kWithout)) without.emplace_back(argument.substr(kWithout.size()));
+  }
+  auto machine = boltbeam::Machine::Create(without);
   if (!machine) {
     std::fprintf(stderr, "gemv_bench: %s\n", machine.error().Message().c_str());
     return 1;

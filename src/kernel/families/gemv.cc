@@ -272,9 +272,12 @@ class Gemv {
       if (words[p].size() <= quad / quads) {        // the widest plane is read as it is used
         words[p].push_back(Words(weights, base + plane.offset + quad / quads * 4 * lanes_));
       }
-      Value bits = Shr(words[p][quad / quads], static_cast<std::int32_t>(plane.width * (quad % quads)));
-      if (plane.width < 8) bits = bits & b_.U32(0x01010101U * ((1U << plane.width) - 1), lanes_);
-      bits = Shl(bits, static_cast<std::int32_t>(plane.shift));
+      // One shift from where the bits lie to where they belong, then a mask.
+      const auto down =
+          static_cast<std::int32_t>(plane.width * (quad % quads)) - static_cast<std::int32_t>(plane.shift);
+      Value bits = words[p][quad / quads];
+      if (down != 0) bits = down > 0 ? Shr(bits, down) : Shl(bits, -down);
+      if (plane.width < 8) bits = bits & b_.U32(0x01010101U * (((1U << plane.width) - 1) << plane.shift), lanes_);
       codes = p == 0 ? bits : codes | bits;
     }
     const std::vector<std::int32_t>& codebook = layout_.format->layout->codebook;
