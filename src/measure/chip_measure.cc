@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "measure/environment.h"
+#include "measure/memory_probes.h"
 #include "measure/probes.h"
 #include "measure/statistics.h"
+#include "roofline/formulas.h"
 
 namespace boltbeam::measure {
 namespace {
@@ -26,6 +28,7 @@ struct Run {
   std::vector<chip::Fact> facts = {};
   std::uint32_t done = 0, total = 0;
   double dispatch_ns = 0;
+  std::size_t best_shape = 0;  // of the streaming read
 
   [[nodiscard]] Result<void> Check() const {
     if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "chip measure", "stopped by the user");
@@ -63,6 +66,7 @@ std::string ShapeText(const StreamShape& shape) {
 Result<chip::Fact> MeasureStream(Run& run, StreamProbe& probe, runtime::ThreadPool& pool, const std::string& name,
                                  std::uint64_t bytes, std::uint32_t repeats, const char* what) {
   const std::size_t shape = probe.FastestShapes(pool, kChoosingRounds, bytes, repeats).front();
+  if (bytes == 0) run.best_shape = shape;  // the last of these has all threads
   std::vector<double> samples;
   for (std::uint32_t i = 0; i < kSamples; ++i) {
     BOLTBEAM_TRY(run.Check());
@@ -123,6 +127,46 @@ Result<void> MeasureMemory(Run& run, StreamProbe& probe, runtime::ThreadPool& al
   return RefuseAbove("read bandwidth", best.value, "the caches' bandwidth", cache.value, Band(best), "GB/s");
 }
 
+// What else memory does, and the reading rate once more: what a drift in between looks like.
+Result<void> MeasureMoreMemory(Run& run, StreamProbe& stream, runtime::ThreadPool& pool) {
+  BOLTBEAM_TRY(run.Advance());
+  constexpr std::uint32_t kPasses = 11;
+  BOLTBEAM_ASSIGN(MemoryProbe probe, MemoryProbe::Create(run.kernels, run.machine, pool, stream.bytes()));
+  std::vector<double> copies, writes, idle, loaded, again;
+  for (std::uint32_t i = 0; i < kPasses; ++i) {
+    BOLTBEAM_TRY(run.Check());
+    copies.push_back(probe.Copy(pool));
+    writes.push_back(probe.Write(pool));
+  }
+  BOLTBEAM_TRY(run.Advance());
+  probe.PrepareChase(kPasses);
+  for (std::uint32_t i = 0; i < kPasses; ++i) {
+    BOLTBEAM_TRY(run.Check());
+    idle.push_back(probe.Latency(pool));
+    if (pool.size() > 1) loaded.push_back(probe.Latency(pool, &stream));
+    again.push_back(stream.Pass(pool, run.best_shape));
+  }
+  const std::uint64_t mib = stream.bytes() >> 20;
+  run.Add("copy_bandwidth_gb_s", copies, "GB/s",
+          fmt::format("{} MiB to as many others on {} threads; bytes read plus bytes written", mib / 2, pool.size()));
+  run.Add("write_bandwidth_gb_s", writes, "GB/s",
+          fmt::format("{} MiB overwritten through the caches on {} threads", mib, pool.size()));
+  const double latency_ns =
+      run.Add("memory_latency_ns", idle, "ns", fmt::format("a load of a random cycle through {} MiB, huge pages", mib))
+          .value;
+  BOLTBEAM_TRY(RefuseCachedLatency(latency_ns));
+  if (!loaded.empty()) {
+    run.Add("memory_latency_loaded_ns", loaded, "ns",
+            fmt::format("the same while {} other thread(s) stream", pool.size() - 1));
+  }
+  const double bandwidth = run.Add("read_bandwidth_again_gb_s", again, "GB/s",
+                                   "the fastest reading kernel once more, after the other probes")
+                               .value;
+  const std::vector<double> in_flight{roofline::BytesInFlight(bandwidth, latency_ns)};
+  run.Add("bytes_in_flight", in_flight, "B", "Little's law: reading bandwidth x idle latency");
+  return {};
+}
+
 Result<void> MeasureRate(Run& run, runtime::ThreadPool& pool, RateProbe::Kind kind) {
   BOLTBEAM_TRY(run.Advance());
   BOLTBEAM_ASSIGN(RateProbe probe, RateProbe::Create(run.kernels, run.machine, kind));
@@ -180,6 +224,13 @@ Result<void> RefuseImpossibleRate(std::string_view what, double ops_per_s, std::
       fmt::format("at most {:.3g} on {} threads: the loop was optimised away, or the clock is wrong", most, threads));
 }
 
+Result<void> RefuseCachedLatency(double latency_ns) {
+  constexpr double kLeastNs = 20;  // no memory answers sooner, and every last-level cache does
+  if (latency_ns >= kLeastNs) return {};
+  return Fail(Code::kMeasurementImpossible, "memory latency", fmt::format("{:.1f} ns", latency_ns),
+              fmt::format("at least {} ns: the chain stayed in a cache", kLeastNs));
+}
+
 Result<void> RefuseShortLoop(std::string_view what, double loop_ns, double dispatch_ns) {
   if (loop_ns >= kLeastDispatches * dispatch_ns) return {};
   return Fail(Code::kMeasurementImpossible, std::string(what),
@@ -190,7 +241,7 @@ Result<void> RefuseShortLoop(std::string_view what, double loop_ns, double dispa
 Result<std::vector<chip::Fact>> MeasureChip(const chip::Chip& machine, runtime::KernelCache& kernels,
                                             const std::vector<int>& cpus, const MeasureHooks& hooks) {
   Run run{machine, kernels, cpus, hooks};
-  constexpr std::uint32_t kStages = 5;  // costs, cold proof, caches, two rates; and every thread count
+  constexpr std::uint32_t kStages = 7;  // costs, cold proof, caches, two of memory, two rates; and every thread count
   run.total = kStages + static_cast<std::uint32_t>(ThreadCounts(static_cast<std::uint32_t>(cpus.size())).size());
   BOLTBEAM_ASSIGN(const auto pool, runtime::ThreadPool::Create(cpus));
   BOLTBEAM_TRY(run.Advance());
@@ -203,6 +254,7 @@ Result<std::vector<chip::Fact>> MeasureChip(const chip::Chip& machine, runtime::
       StreamProbe probe,
       StreamProbe::Create(kernels, machine, *pool, std::max(kLeastBytes, kCaches * LastLevelCacheBytes(machine))));
   BOLTBEAM_TRY(MeasureMemory(run, probe, *pool));
+  BOLTBEAM_TRY(MeasureMoreMemory(run, probe, *pool));
   BOLTBEAM_TRY(MeasureRate(run, *pool, RateProbe::Kind::kFma));
   BOLTBEAM_TRY(MeasureRate(run, *pool, RateProbe::Kind::kDot));
   run.Add("dispatch_ns", dispatches, "ns",

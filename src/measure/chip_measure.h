@@ -31,6 +31,8 @@ Result<void> RefuseAbove(std::string_view what, double rate, std::string_view bo
 Result<void> RefuseImpossibleRate(std::string_view what, double ops_per_s, std::uint32_t threads, std::uint16_t lanes,
                                   double ops_per_lane);
 /// A loop shorter than 50 dispatches: what was timed is the dispatch.
+/// A load that takes no longer than one of a cache was one.
+Result<void> RefuseCachedLatency(double latency_ns);
 Result<void> RefuseShortLoop(std::string_view what, double loop_ns, double dispatch_ns);
 
 /// Thread counts at which the bandwidth is measured: 1, 2, 4, ... and all.

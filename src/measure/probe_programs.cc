@@ -53,6 +53,22 @@ kernel::Program StreamProgram(const StreamShape& shape) {
   return std::move(b).Finish();
 }
 
+namespace {
+
+/// A loop that runs every chain once a work item, and stores what depends on all of them.
+void Chains(Builder& b, std::uint32_t out, const std::vector<Value>& initial,
+            const std::function<Value(Value sum)>& step) {
+  const std::vector<Value> sums =
+      b.Loop(b.Begin(), b.End(), b.I64(1), initial, [&](Value, std::span<const Value> carried) {
+        std::vector<Value> next;
+        for (const Value& sum : carried) next.push_back(step(sum));
+        return next;
+      });
+  b.Store(out, b.I64(0), Combine(sums));
+}
+
+}  // namespace
+
 kernel::Program FmaProgram(std::uint16_t lanes, std::uint32_t accumulators) {
   Builder b(fmt::format("probe.fma.l{}.a{}", lanes, accumulators), "multiplies and adds in registers");
   const std::uint32_t in = b.AddBuffer("in");
@@ -61,13 +77,7 @@ kernel::Program FmaProgram(std::uint16_t lanes, std::uint32_t accumulators) {
   const Value addend = b.LoadF32(in, lanes, b.I64(0), std::int64_t{4} * lanes);
   std::vector<Value> initial;
   for (std::uint32_t i = 0; i < accumulators; ++i) initial.push_back(b.F32(static_cast<float>(i + 1), lanes));
-  const std::vector<Value> sums =
-      b.Loop(b.Begin(), b.End(), b.I64(1), initial, [&](Value, std::span<const Value> carried) {
-        std::vector<Value> next;
-        for (const Value& sum : carried) next.push_back(kernel::Fma(sum, factor, addend));
-        return next;
-      });
-  b.Store(out, b.I64(0), Combine(sums));
+  Chains(b, out, initial, [&](Value sum) { return kernel::Fma(sum, factor, addend); });
   return std::move(b).Finish();
 }
 
@@ -78,13 +88,42 @@ kernel::Program DotProgram(std::uint16_t lanes, std::uint32_t accumulators) {
   const Value bytes = b.LoadI32(in, lanes, b.I64(0));
   std::vector<Value> initial;
   for (std::uint32_t i = 0; i < accumulators; ++i) initial.push_back(b.I32(static_cast<std::int32_t>(i + 1), lanes));
-  const std::vector<Value> sums =
-      b.Loop(b.Begin(), b.End(), b.I64(1), initial, [&](Value, std::span<const Value> carried) {
-        std::vector<Value> next;
-        for (const Value& sum : carried) next.push_back(kernel::Dot4(sum, sum, bytes));
-        return next;
+  Chains(b, out, initial, [&](Value sum) { return kernel::Dot4(sum, sum, bytes); });
+  return std::move(b).Finish();
+}
+
+kernel::Program CopyProgram(std::uint16_t lanes, std::uint64_t grain_bytes) {
+  Builder b(fmt::format("probe.copy.l{}.g{}", lanes, grain_bytes), "copies a stream");
+  const std::uint32_t source = b.AddBuffer("source");
+  const std::uint32_t target = b.AddBuffer("target", true);
+  const auto grain = static_cast<std::int64_t>(grain_bytes);
+  b.Loop(b.Begin() * grain, b.End() * grain, b.I64(4 * lanes), {}, [&](Value at, auto) -> std::vector<Value> {
+    b.Store(target, at, b.LoadI32(source, lanes, at));
+    return {};
+  });
+  return std::move(b).Finish();
+}
+
+kernel::Program WriteProgram(std::uint16_t lanes, std::uint64_t grain_bytes) {
+  Builder b(fmt::format("probe.write.l{}.g{}", lanes, grain_bytes), "overwrites a stream");
+  const std::uint32_t target = b.AddBuffer("target", true);
+  const auto grain = static_cast<std::int64_t>(grain_bytes);
+  b.Loop(b.Begin() * grain, b.End() * grain, b.I64(4 * lanes), {}, [&](Value at, auto) -> std::vector<Value> {
+    b.Store(target, at, Splat(Narrow(at), lanes));
+    return {};
+  });
+  return std::move(b).Finish();
+}
+
+kernel::Program ChaseProgram() {
+  Builder b("probe.chase", "loads, each from where the one before says");
+  const std::uint32_t chain = b.AddBuffer("chain");
+  const std::uint32_t out = b.AddBuffer("out", true);
+  const std::vector<Value> last =
+      b.Loop(b.Begin(), b.End(), b.I64(1), {b.I64(0)}, [&](Value, std::span<const Value> at) -> std::vector<Value> {
+        return {b.Load(chain, {kernel::Scalar::kI64, 1}, kernel::Memory::kI64, at[0])};
       });
-  b.Store(out, b.I64(0), Combine(sums));
+  b.Store(out, b.I64(0), last[0], kernel::Memory::kI64);
   return std::move(b).Finish();
 }
 

@@ -33,6 +33,16 @@ kernel::Program FmaProgram(std::uint16_t lanes, std::uint32_t accumulators);
 /// product can be moved out of the loop.
 kernel::Program DotProgram(std::uint16_t lanes, std::uint32_t accumulators);
 
+/// Buffers: source, target. Work items are grains of so many bytes, copied.
+kernel::Program CopyProgram(std::uint16_t lanes, std::uint64_t grain_bytes);
+
+/// Buffers: target. Work items are grains of so many bytes, overwritten.
+kernel::Program WriteProgram(std::uint16_t lanes, std::uint64_t grain_bytes);
+
+/// Buffers: chain (at the offset 0 the offset of the next load, there that of the one after, ...), out (the last
+/// offset). A work item is one load.
+kernel::Program ChaseProgram();
+
 /// Buffers: none. Does nothing.
 kernel::Program EmptyProgram();
 

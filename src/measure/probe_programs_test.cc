@@ -48,6 +48,28 @@ TEST(ProbeProgramsTest, FmaDoesItsSums) {
   EXPECT_FLOAT_EQ(out[7], expected);
 }
 
+TEST(ProbeProgramsTest, CopyAndWriteTouchTheirGrainsAndNoOthers) {
+  constexpr std::uint64_t kGrainBytes = 128;
+  std::vector<std::uint32_t> source(96), target(96, 7);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint32_t>(1000 + i);
+  const std::array views{View(source), View(target)};
+  ASSERT_TRUE(kernel::Interpret(CopyProgram(8, kGrainBytes), views, 1, 2));
+  for (std::size_t i = 0; i < target.size(); ++i) EXPECT_EQ(target[i], i / 32 == 1 ? source[i] : 7) << i;
+  const std::array written{View(target)};
+  ASSERT_TRUE(kernel::Interpret(WriteProgram(8, kGrainBytes), written, 2, 3));
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    if (i / 32 == 2) EXPECT_EQ(target[i], i / 8 * 32) << i;  // the offset of its vector
+  }
+  EXPECT_EQ(target[0], 7U);
+}
+
+TEST(ProbeProgramsTest, ChaseFollowsTheChain) {
+  std::vector<std::uint64_t> chain{24, 0, 0, 40, 0, 8}, out(1);
+  const std::array views{View(chain), View(out)};
+  ASSERT_TRUE(kernel::Interpret(ChaseProgram(), views, 0, 3));
+  EXPECT_EQ(out[0], 8U);  // 0 -> 24 -> 40 -> 8
+}
+
 TEST(ProbeProgramsTest, DotDependsOnEveryStep) {
   const kernel::Program program = DotProgram(4, 2);
   ASSERT_TRUE(kernel::Verify(program));

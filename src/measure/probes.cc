@@ -75,6 +75,13 @@ Result<StreamProbe> StreamProbe::Create(runtime::KernelCache& kernels, const chi
   return probe;
 }
 
+void StreamProbe::ReadGrains(std::uint32_t thread, std::uint32_t threads) {
+  const auto steps = static_cast<std::int64_t>(buffer_.bytes() / shapes_.front().StepBytes());
+  const runtime::Range share = runtime::Share(steps, thread, threads);
+  void* const buffers[] = {buffer_.data(), out_.data() + kGrain * thread};
+  functions_.front()(buffers, share.begin, share.end);
+}
+
 double StreamProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes, std::uint32_t repeats) {
   const std::uint64_t length = bytes == 0 ? buffer_.bytes() : std::min(AlignUp(bytes, kGrain), buffer_.bytes());
   const auto grains = static_cast<std::int64_t>(length / kGrain);

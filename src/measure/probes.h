@@ -31,6 +31,9 @@ class StreamProbe {
   /// One pass over the first `bytes` of the buffer (0: all of it), `repeats` times, by every thread of the pool: GB/s.
   double Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes = 0, std::uint32_t repeats = 1);
 
+  /// One thread's share of a pass with the first shape, untimed: a load on the memory.
+  void ReadGrains(std::uint32_t thread, std::uint32_t threads);
+
   /// All shapes, the one with the highest median over `rounds` interleaved passes first.
   std::vector<std::size_t> FastestShapes(runtime::ThreadPool& pool, std::uint32_t rounds, std::uint64_t bytes = 0,
                                          std::uint32_t repeats = 1);

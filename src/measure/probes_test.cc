@@ -6,6 +6,7 @@
 #include <set>
 
 #include "measure/chip_measure.h"
+#include "measure/memory_probes.h"
 #include "measure/statistics.h"
 
 namespace boltbeam::measure {
@@ -34,6 +35,11 @@ TEST(RefusalTest, ALoopMustOutlastTheDispatch) {
   EXPECT_TRUE(RefuseShortLoop("fma", 50'000, 1000));
 }
 
+TEST(RefusalTest, ALatencyOfACacheIsRefused) {
+  EXPECT_EQ(RefuseCachedLatency(14).error().code, Code::kMeasurementImpossible);
+  EXPECT_TRUE(RefuseCachedLatency(90));
+}
+
 TEST(ThreadCountsTest, PowersOfTwoAndAll) {
   EXPECT_EQ(ThreadCounts(1), (std::vector<std::uint32_t>{1}));
   EXPECT_EQ(ThreadCounts(2), (std::vector<std::uint32_t>{1, 2}));
@@ -53,6 +59,18 @@ class ProbeTest : public testing::Test {
   std::unique_ptr<runtime::KernelCache> kernels_;
   std::unique_ptr<runtime::ThreadPool> pool_;
 };
+
+TEST_F(ProbeTest, MemoryIsCopiedWrittenAndChasedAtPossibleRates) {
+  constexpr double kMostGbS = 5000;
+  auto probe = MemoryProbe::Create(*kernels_, machine_, *pool_, 8 << 20);
+  ASSERT_TRUE(probe) << probe.error().Message();
+  for (const double gb_s : {probe->Copy(*pool_), probe->Write(*pool_)}) {
+    EXPECT_GT(gb_s, 0.01);
+    EXPECT_LT(gb_s, kMostGbS);
+  }
+  probe->PrepareChase(3);
+  EXPECT_GT(probe->Latency(*pool_), 0.5);  // a chain that was not followed takes no time at all
+}
 
 TEST_F(ProbeTest, StreamsOfEveryShapeReadAtAPossibleRate) {
   auto probe = StreamProbe::Create(*kernels_, machine_, *pool_, 3'000'000);
