@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -135,8 +137,21 @@ class DataSection {
     const std::uint64_t padded = std::min(AlignUp(end, parse_.contents.alignment), data_bytes_);
     BOLTBEAM_TRY(CheckPadding(start_ + end, start_ + padded));
     if (padded == data_bytes_) return {};
+    BOLTBEAM_TRY(CheckNotJoined(start_ + end));
+    BOLTBEAM_TRY(CheckNotJoined(start_ + padded));
     return parse_.Warn(Code::kGgufTrailingBytes, fmt::format("{}: byte {}", path_, start_ + padded),
                        fmt::format("{} bytes after the last tensor", data_bytes_ - padded), "the end of the file");
+  }
+
+  /// Another file's magic after the last tensor: somebody put parts together as if they were pieces of a cut file.
+  Result<void> CheckNotJoined(std::uint64_t at) const {
+    constexpr std::string_view kMagic = "GGUF";
+    if (file_bytes_ - at < kMagic.size()) return {};
+    std::array<std::byte, kMagic.size()> bytes{};
+    BOLTBEAM_TRY(ReadExactly(parse_.fd, path_, at, bytes));
+    if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) return {};
+    return Fail(Code::kGgufSplitJoined, fmt::format("{}: byte {}", path_, at), "another GGUF file begins there",
+                "the parts of a split model as files of their own, or joined with 'llama-gguf-split --merge'");
   }
 
   /// Reads padding only when strict: it would cost one read for each tensor.

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "base/printable.h"
 #include "gguf/contents.h"
@@ -67,22 +68,23 @@ Result<void> ReadAlignment(Parse& parse, const File& file) {
   return {};
 }
 
-/// One part of a split model is refused. A file that was joined again keeps split.count 0 and is whole.
-Result<void> RefuseSplit(const File& file) {
-  if (file.Find("split.count") == nullptr) return {};
+/// Whether the file says that it is one of several. One that was joined again keeps split.count 0 and is whole.
+Result<bool> IsPart(const File& file) {
+  if (file.Find("split.count") == nullptr) return false;
   BOLTBEAM_ASSIGN(const std::uint64_t count, file.GetUnsigned("split.count"));
-  if (count <= 1 && !IsPartName(file.path())) return {};
-  return Fail(Code::kGgufSplitUnsupported, file.path(), fmt::format("one part of a model in {} files", count),
-              "a model in one file: join the parts with 'llama-gguf-split --merge'");
+  return count > 1 || ParsePartName(file.path());
 }
 
 }  // namespace
 
-File::State::~State() {
+Part::Part(Part&& other) noexcept
+    : path(std::move(other.path)), fd(std::exchange(other.fd, -1)), opened(other.opened), base(other.base) {}
+
+Part::~Part() {
   if (fd >= 0) ::close(fd);
 }
 
-Result<void> File::State::CheckUnchanged() const {
+Result<void> Part::CheckUnchanged() const {
   struct stat now{};
   if (::fstat(fd, &now) != 0) return Fail(Code::kFileRead, path, std::strerror(errno), "a file that can be read");
   const bool same = now.st_size == opened.st_size && now.st_mtim.tv_sec == opened.st_mtim.tv_sec &&
@@ -100,27 +102,34 @@ File::File(File&&) noexcept = default;
 File& File::operator=(File&&) noexcept = default;
 File::~File() = default;
 
-Result<File> File::OpenOrThrow(const std::string& path, const OpenOptions& options) {
+Result<File> File::OpenPart(const std::string& path, const OpenOptions& options) {
   auto state = std::make_unique<State>();
-  state->path = path;
-  BOLTBEAM_ASSIGN(state->fd, OpenRegular(path, state->opened));
+  Part& part = state->parts.emplace_back();
+  part.path = path;
+  BOLTBEAM_ASSIGN(part.fd, OpenRegular(path, part.opened));
   File file(std::move(state));
   State& opened = *file.state_;
-  Cursor cursor(opened.fd, path, file.file_bytes());
-  Parse parse{cursor, options, opened.contents, opened.fd};
+  Cursor cursor(part.fd, path, part.bytes());
+  Parse parse{cursor, options, opened.contents, part.fd};
   BOLTBEAM_ASSIGN(const Header header, ParseHeader(parse));
   BOLTBEAM_TRY(ParseMetadata(parse, header.keys));
-  BOLTBEAM_TRY(RefuseSplit(file));
   BOLTBEAM_TRY(ReadAlignment(parse, file));
   BOLTBEAM_TRY(ParseTensorInfos(parse, header.tensors));
   BOLTBEAM_TRY(CheckDataSection(parse, path));
-  BOLTBEAM_TRY(opened.CheckUnchanged());
-  opened.sparse = IsSparse(opened.fd, opened.opened, file.data_offset());
+  BOLTBEAM_TRY(part.CheckUnchanged());
+  opened.sparse = IsSparse(part.fd, part.opened, file.data_offset());
   if (opened.sparse && !options.allow_sparse) {
     return Fail(Code::kGgufSparse, path, "the file has holes instead of weights: it is for reading shapes only",
                 "a file with its weights, as synth writes without --sparse");
   }
   return file;
+}
+
+Result<File> File::OpenOrThrow(const std::string& path, const OpenOptions& options) {
+  BOLTBEAM_ASSIGN(File file, OpenPart(path, options));
+  BOLTBEAM_ASSIGN(const bool is_part, IsPart(file));
+  if (!is_part) return file;
+  return OpenParts(std::move(file), options);
 }
 
 Result<File> File::Open(const std::string& path, const OpenOptions& options) {
@@ -133,9 +142,10 @@ Result<File> File::Open(const std::string& path, const OpenOptions& options) {
   }
 }
 
-const std::string& File::path() const { return state_->path; }
+const std::string& File::path() const { return state_->first().path; }
 std::uint32_t File::version() const { return state_->contents.version; }
-std::uint64_t File::file_bytes() const { return static_cast<std::uint64_t>(state_->opened.st_size); }
+std::uint64_t File::file_bytes() const { return state_->parts.back().base + state_->parts.back().bytes(); }
+std::size_t File::parts() const { return state_->parts.size(); }
 std::uint64_t File::data_offset() const { return state_->contents.data_offset; }
 bool File::sparse() const { return state_->sparse; }
 std::span<const KeyValue> File::metadata() const { return state_->contents.metadata; }
@@ -159,13 +169,15 @@ const TensorInfo* File::FindTensor(std::string_view tensor) const {
 }
 
 Result<void> File::Read(std::uint64_t offset, std::span<std::byte> out) const {
-  if (offset > file_bytes() || out.size() > file_bytes() - offset) {
-    return Fail(Code::kFileRead, fmt::format("{}: byte {}", path(), offset),
-                fmt::format("{} bytes to read", out.size()),
-                fmt::format("an end within the file's {} bytes", file_bytes()));
+  const auto after = std::ranges::upper_bound(state_->parts, offset, {}, &Part::base);
+  const Part& part = *std::prev(after);  // the first part's base is 0
+  const std::uint64_t at = offset - part.base;
+  if (at > part.bytes() || out.size() > part.bytes() - at) {
+    return Fail(Code::kFileRead, fmt::format("{}: byte {}", part.path, at), fmt::format("{} bytes to read", out.size()),
+                fmt::format("an end within the file's {} bytes", part.bytes()));
   }
-  BOLTBEAM_TRY(ReadExactly(state_->fd, path(), offset, out));
-  return state_->CheckUnchanged();  // afterwards: what was read while the file changed is not handed out
+  BOLTBEAM_TRY(ReadExactly(part.fd, part.path, at, out));
+  return part.CheckUnchanged();  // afterwards: what was read while the file changed is not handed out
 }
 
 }  // namespace boltbeam::gguf

@@ -1,4 +1,5 @@
-// A GGUF file, versions 2 and 3, opened and validated: the container only, nothing of language models.
+// A GGUF file, versions 2 and 3, opened and validated: the container only, nothing of language models. The parts of a
+// model that is split over several files read as one file, given any one of them.
 //
 // Metadata is read with pread, never through a mapping, so that a file that is cut or changed while it is open ends in
 // an error and not in SIGBUS. Large arrays are walked and checked when the file is opened but kept as a place in the
@@ -58,7 +59,7 @@ struct TensorInfo {
   std::array<std::uint64_t, 4> shape{1, 1, 1, 1};  // ne: shape[0] is the contracted dimension
   std::uint64_t elements = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t file_offset = 0;  // absolute, bytes
+  std::uint64_t file_offset = 0;  // for File::Read: absolute in the file, or behind the bytes of the parts before
 };
 
 /// "u32", "array" ...
@@ -78,9 +79,10 @@ class File {
 
   static Result<File> Open(const std::string& path, const OpenOptions& options = {});
 
-  const std::string& path() const;
+  const std::string& path() const;  // of the first part
   std::uint32_t version() const;
-  std::uint64_t file_bytes() const;
+  std::uint64_t file_bytes() const;  // of all parts
+  std::size_t parts() const;
   std::uint64_t data_offset() const;
   bool sparse() const;  // data holes cover most of the file (st_blocks)
   std::span<const KeyValue> metadata() const;
@@ -107,6 +109,15 @@ class File {
   struct State;
   explicit File(std::unique_ptr<State> state);
   static Result<File> OpenOrThrow(const std::string& path, const OpenOptions& options);
+  /// One file, as if it were whole.
+  static Result<File> OpenPart(const std::string& path, const OpenOptions& options);
+  /// The whole model, given one of its parts.
+  static Result<File> OpenParts(File given, const OpenOptions& options);
+  struct PartKeys;
+  Result<PartKeys> ReadPartKeys() const;
+  static Result<void> CheckPart(const File& first, const PartKeys& expected, const File& part, std::uint32_t number);
+  void Append(File part);
+  Result<void> IndexTensors();
   template <typename T, typename Reader>
   Result<std::vector<T>> ReadArray(const KeyValue& pair, const ArrayRef& array, Reader reader) const;
   std::unique_ptr<State> state_;

@@ -121,11 +121,12 @@ std::string_view TypeName(ValueType type) { return kTypeNames[static_cast<std::u
 template <typename T, typename Reader>
 Result<std::vector<T>> File::ReadArray(const KeyValue& pair, const ArrayRef& array, Reader reader) const {
   try {
-    Cursor cursor(state_->fd, path(), file_bytes(), array.file_offset, array.file_offset + array.file_bytes);
+    const Part& part = state_->first();
+    Cursor cursor(part.fd, part.path, part.bytes(), array.file_offset, array.file_offset + array.file_bytes);
     cursor.BeginPlace("kv", static_cast<std::uint64_t>(&pair - metadata().data()));
     cursor.NamePlace(pair.key);
     Result<std::vector<T>> values = reader(cursor);
-    BOLTBEAM_TRY(state_->CheckUnchanged());
+    BOLTBEAM_TRY(part.CheckUnchanged());
     return values;
   } catch (const std::bad_alloc&) {
     return Fail(Code::kOutOfMemory, WhereOf(*this, pair), fmt::format("{} elements to read", array.count),

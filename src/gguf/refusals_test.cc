@@ -14,6 +14,7 @@
 
 #include "gguf/file.h"
 #include "gguf/testing/builder.h"
+#include "gguf/testing/split_refusals.h"
 #include "gguf/writer.h"
 
 namespace boltbeam::gguf {
@@ -99,7 +100,8 @@ TEST_F(RefusalTest, MessageSaysWhereWhatAndTheRule) {
                                          error.where.substr(error.where.rfind(' ') + 1)));
 }
 
-/// What bytes alone can't provoke. Filled with the codes of testing/refusals.cc it must hold every code of the module.
+/// What bytes alone can't provoke. Filled with the codes of testing/refusals.cc and testing/split_refusals.cc, which
+/// other tests provoke, it must hold every code of the module.
 TEST_F(RefusalTest, EveryCodeHasABuilder) {
   std::multimap<Code, std::function<Error()>> builders;
   const std::string small = SmallModel().Build().bytes();
@@ -139,13 +141,6 @@ TEST_F(RefusalTest, EveryCodeHasABuilder) {
     options.metadata_limit_bytes = 30;
     return Open(MemoryFile(small).path(), options);
   });
-  builders.emplace(Code::kGgufSplitUnsupported, [&] {
-    const std::string path = (folder_ / "m-00001-of-00002.gguf").string();
-    const std::string bytes =
-        SmallModel().Key("split.count", ValueType::kU16, testing::Bytes().Number<std::uint16_t>(0)).Build().bytes();
-    fs::rename(SparseFile(bytes, bytes.size()), path);
-    return Open(path);
-  });
   builders.emplace(Code::kGgufMissingKey,
                    [] { return OfGetter([](const File& f) { return f.GetString("test.none"); }); });
   builders.emplace(Code::kGgufValueRange,
@@ -161,6 +156,7 @@ TEST_F(RefusalTest, EveryCodeHasABuilder) {
     EXPECT_EQ(CodeName(error.code), CodeName(code)) << error.Message();
   }
   for (const testing::Refusal& refusal : testing::Refusals()) covered.insert(refusal.code);
+  for (const testing::SplitRefusal& refusal : testing::SplitRefusals()) covered.insert(refusal.code);
   for (int code = 0; code < static_cast<int>(Code::kCount); ++code) {
     const std::string_view name = CodeName(static_cast<Code>(code));
     if (!name.starts_with("Gguf")) continue;

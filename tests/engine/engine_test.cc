@@ -10,6 +10,7 @@
 
 #include "engine/reference_model.h"
 #include "engine/routes.h"
+#include "gguf/writer.h"
 #include "model/synth.h"
 
 namespace boltbeam::engine {
@@ -265,6 +266,53 @@ TEST(EngineTest, AFileThatIsCutWhileItIsOpenEndsInAnError) {
   EXPECT_EQ(loaded.session->Decode(1).error().code, Code::kFileRead);  // the embedding's row
   EXPECT_EQ(Engine::Load(*loaded.model, chip::DetectThisMachine().value(), {}).error().code, Code::kFileRead);
   fs::remove(path);
+}
+
+/// Writes the tensors of `from`, those from `begin` to `end`, as a part of a split model; the first has its keys too.
+void WritePart(const gguf::File& from, const std::string& path, std::uint32_t number, std::size_t begin,
+               std::size_t end) {
+  gguf::Writer writer = gguf::Writer::Create(path).value();
+  for (const gguf::KeyValue& pair : from.metadata()) {
+    if (number != 0) break;
+    if (const auto* text = std::get_if<std::string>(&pair.value)) writer.Add(pair.key, std::string_view(*text));
+    if (const auto* value = std::get_if<std::uint64_t>(&pair.value)) {
+      writer.Add(pair.key, static_cast<std::uint32_t>(*value));
+    }
+    if (const auto* real = std::get_if<double>(&pair.value)) writer.Add(pair.key, static_cast<float>(*real));
+  }
+  writer.Add("split.no", number);
+  writer.Add("split.count", std::uint32_t{3});
+  writer.Add("split.tensors.count", static_cast<std::uint32_t>(from.tensors().size()));
+  std::vector<gguf::Writer::Tensor> infos;
+  for (const gguf::TensorInfo& info : from.tensors().subspan(begin, end - begin)) {
+    infos.push_back({info.name, info.type, {info.shape.begin(), info.shape.begin() + info.dimensions}});
+  }
+  ASSERT_TRUE(writer.Begin(infos));
+  for (const gguf::TensorInfo& info : from.tensors().subspan(begin, end - begin)) {
+    std::vector<std::byte> bytes(info.bytes);
+    ASSERT_TRUE(from.Read(info.file_offset, bytes));
+    ASSERT_TRUE(writer.Write(bytes));
+  }
+  ASSERT_TRUE(writer.Finish());
+}
+
+TEST(EngineTest, ASplitModelComputesWhatTheWholeOneDoes) {
+  const std::string path = Synth("tiny-llama:Q8_0");
+  const gguf::File file = gguf::File::Open(path).value();
+  const std::size_t cuts[] = {0, 0, 20, file.tensors().size()};  // the first part may hold metadata alone
+  std::string part;
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    part = (Folder() / ("split-0000" + std::to_string(number + 1) + "-of-00003.gguf")).string();
+    WritePart(file, part, number, cuts[number], cuts[number + 1]);
+  }
+  const std::vector<std::int32_t> tokens = Tokens(5, 1024);
+  std::vector<std::vector<float>> logits;
+  for (const std::string& name : {path, part}) {
+    const Loaded loaded = Load(name);
+    ASSERT_TRUE(loaded.session->Prompt(tokens));
+    logits.emplace_back(loaded.session->logits().begin(), loaded.session->logits().end());
+  }
+  EXPECT_EQ(logits[0], logits[1]);
 }
 
 TEST(EngineTest, ASparseFileIsRefused) {

@@ -112,8 +112,14 @@ void AddValues(std::vector<Refusal>& list) {
     list.push_back({Code::kGgufAlignment, std::to_string(alignment), false,
                     WithKey("general.alignment", ValueType::kU32, Bytes().Number(alignment))});
   }
-  list.push_back({Code::kGgufSplitUnsupported, "", false,
-                  WithKey("split.count", ValueType::kU16, Bytes().Number<std::uint16_t>(3))});
+  list.push_back({Code::kGgufSplitName, "", false,
+                  SmallModel()
+                      .Key("split.no", ValueType::kU16, Bytes().Number<std::uint16_t>(0))
+                      .Key("split.count", ValueType::kU16, Bytes().Number<std::uint16_t>(3))
+                      .Key("split.tensors.count", ValueType::kI32, Bytes().Number<std::int32_t>(6))
+                      .Build()
+                      .bytes()});
+  list.push_back({Code::kGgufSplitJoined, "", false, SmallModel().Build().bytes() + SmallModel().Build().bytes()});
   list.push_back({Code::kGgufArrayType, "13", false, WithArray(13, 1, "x")});
   list.push_back({Code::kGgufNestedArray, "", false, WithArray(9, 1, std::string(12, '\0'))});
   list.push_back({Code::kGgufArrayOverflow, "u64", false, WithArray(10, 1ULL << 62, "x")});
