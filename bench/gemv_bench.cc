@@ -3,11 +3,13 @@
 // last-level cache; hot: one table again and again. Run with nothing else on the machine:
 //   gemv_bench --benchmark_filter='cold/2/' --benchmark_counters_tabular=true
 // --without=PREFIX runs as on a chip that lacks the instruction sets whose names begin so: avx512, avx_vnni.
+// --unroll=N and --prefetch=BYTES instead of the default geometry's.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -40,6 +42,31 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{4096, 4096}, {4096, 14336}};
 
+struct Options {
+  std::vector<std::string> without;
+  std::uint32_t unroll = 0, prefetch_bytes = 0;  // 0: the default geometry's
+};
+
+/// The value of --name=value.
+bool Take(std::string_view argument, std::string_view name, std::string& value) {
+  if (!argument.starts_with(name)) return false;
+  value = argument.substr(name.size());
+  return true;
+}
+
+Options Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    std::string value;
+    if (Take(argv[i], "--without=", value)) options.without.push_back(value);
+    if (Take(argv[i], "--unroll=", value)) options.unroll = static_cast<std::uint32_t>(std::atoi(value.c_str()));
+    if (Take(argv[i], "--prefetch=", value)) {
+      options.prefetch_bytes = static_cast<std::uint32_t>(std::atoi(value.c_str()));
+    }
+  }
+  return options;
+}
+
 /// Threads of one count, and the shapes of the probe that are fastest with them.
 struct Team {
   std::unique_ptr<runtime::ThreadPool> pool;
@@ -49,24 +76,25 @@ struct Team {
 
 class Machine {
  public:
-  static Result<std::unique_ptr<Machine>> Create(const std::vector<std::string>& without) {
+  static Result<std::unique_ptr<Machine>> Create(const Options& options) {
     BOLTBEAM_ASSIGN(chip::Chip chip, chip::DetectThisMachine());
-    for (const std::string& prefix : without) {
+    for (const std::string& prefix : options.without) {
       std::erase_if(chip.features, [&](const std::string& feature) { return feature.starts_with(prefix); });
     }
-    auto machine = std::unique_ptr<Machine>(new Machine(std::move(chip)));
+    auto machine = std::unique_ptr<Machine>(new Machine(std::move(chip), options));
     BOLTBEAM_ASSIGN(machine->clock_, measure::GetClock());
     const std::uint64_t cold = machine->ColdBytes();
     BOLTBEAM_ASSIGN(machine->weights_, runtime::HugeBuffer::Allocate(cold + kLargestTable));
     BOLTBEAM_ASSIGN(machine->input_, runtime::HugeBuffer::Allocate(1 << 20));
     BOLTBEAM_ASSIGN(machine->output_, runtime::HugeBuffer::Allocate(1 << 20));
-    // Random, and no infinity or NaN in any encoding of a scale.
+    std::memset(machine->input_.data(), 0x3F, machine->input_.bytes());  // codes of 63, scales of 0.75
+    // Random, and no infinity or NaN in any encoding of a scale, nor so small that sums are subnormal.
     std::uint64_t state = 1;
     for (std::uint64_t at = 0; at < machine->weights_.bytes(); at += 8) {
       state ^= state << 13;
       state ^= state >> 7;
       state ^= state << 17;
-      const std::uint64_t word = state & 0x3F3F3F3F3F3F3F3FU;
+      const std::uint64_t word = (state & 0x1F1F1F1F1F1F1F1FU) | 0x2020202020202020U;
       std::memcpy(machine->weights_.data() + at, &word, 8);
     }
     return machine;
@@ -91,8 +119,10 @@ class Machine {
     const kernel::VectorFacts facts = kernel::VectorFactsOf(chip_);
     const auto layout = kernel::LayoutFor(format, facts.lanes);
     if (!layout) return state.SkipWithError(layout.error().Message().c_str());
-    const auto program = kernel::BuildGemv(*layout, kernel::DefaultGeometry(format, facts, false),
-                                           {.rows = shape.rows, .cols = shape.cols});
+    kernel::GemvGeometry geometry = kernel::DefaultGeometry(format, facts, false);
+    if (options_.unroll != 0) geometry.unroll = static_cast<std::uint16_t>(options_.unroll);
+    geometry.prefetch_bytes = options_.prefetch_bytes;
+    const auto program = kernel::BuildGemv(*layout, geometry, {.rows = shape.rows, .cols = shape.cols});
     if (!program) return state.SkipWithError(program.error().Message().c_str());
     const auto function = kernels_.Get(*program);
     const Result<Team*> team = TeamOf(threads);
@@ -135,8 +165,10 @@ class Machine {
   }
 
  private:
-  explicit Machine(chip::Chip chip) : chip_(std::move(chip)), kernels_(codegen::TargetFor(chip_), "") {}
+  Machine(chip::Chip chip, Options options)
+      : options_(std::move(options)), chip_(std::move(chip)), kernels_(codegen::TargetFor(chip_), "") {}
 
+  Options options_;
   chip::Chip chip_;
   runtime::KernelCache kernels_;
   measure::Clock clock_;
@@ -170,13 +202,7 @@ void Register(Machine& machine) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  constexpr std::string_view kWithout = "--without=";
-  std::vector<std::string> without;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument.starts_with(kWithout)) without.emplace_back(argument.substr(kWithout.size()));
-  }
-  auto machine = boltbeam::Machine::Create(without);
+  auto machine = boltbeam::Machine::Create(boltbeam::Parse(argc, argv));
   if (!machine) {
     std::fprintf(stderr, "gemv_bench: %s\n", machine.error().Message().c_str());
     return 1;

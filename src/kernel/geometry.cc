@@ -33,12 +33,16 @@ GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& f
                  : facts.has_dot4       ? Dot::kDot4
                  : facts.has_madd_bytes ? Dot::kMaddBytes
                                         : Dot::kMaddHalves;
-  if (geometry.dot == Dot::kMaddBytes) {
-    const auto layout = LayoutFor(format, facts.lanes);
-    if (layout && layout->code_max > 128) geometry.dot = Dot::kMaddHalves;
-  }
   geometry.unroll =
       is_float ? 8 : static_cast<std::uint16_t>(std::max<std::uint32_t>(1, kElementsPerTurn / format.elements));
+  const auto layout = LayoutFor(format, facts.lanes);
+  if (layout && layout->IsSplit(geometry.dot)) {
+    if (plain.layout->codebook.empty()) {
+      geometry.dot = Dot::kMaddHalves;
+    } else {
+      geometry.unroll = 1;  // two tables and two sums leave no registers for a second block
+    }
+  }
   return geometry;
 }
 

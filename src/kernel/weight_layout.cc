@@ -180,7 +180,7 @@ Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geome
   }
   if (layout.is_float != (geometry.dot == Dot::kFloat))
     return illegal("float weights take float products, and only they");
-  if (geometry.dot == Dot::kMaddBytes && layout.code_max > 128) {
+  if (layout.IsSplit(geometry.dot) && layout.format->layout->codebook.empty()) {
     return illegal(fmt::format("codes up to {} overflow 16-bit pairs", layout.code_max));
   }
   if (layout.bias != 0 && layout.has_minimums) return illegal("a bias and minimums together");

@@ -26,7 +26,7 @@ namespace boltbeam::kernel {
 /// The instruction that multiplies bytes, in order of preference where the chip has it.
 enum class Dot : std::uint8_t {
   kDot4,        // four u8 x s8 products added into an i32 lane (VNNI, sdot)
-  kMaddBytes,   // pairs of u8 x s8 into saturating i16 (AVX2): codes up to 128
+  kMaddBytes,   // pairs of u8 x s8 into saturating i16 (AVX2): codes up to 128, or a codebook's numbers in two halves
   kMaddHalves,  // pairs of i16 products into an i32 (SSE2): any code
   kFloat,       // f32 fused multiply-add, for float formats
 };
@@ -68,6 +68,8 @@ struct WeightLayout {
   std::uint32_t d_offset = 0, m_offset = 0;
   std::uint32_t block_bytes = 0;  // of the whole row group
 
+  /// Whether the numbers of the codebook are multiplied in two halves: whole ones would overflow pairs of 16 bits.
+  [[nodiscard]] bool IsSplit(Dot dot) const { return dot == Dot::kMaddBytes && code_max > 128; }
   [[nodiscard]] std::uint32_t SubsPerChunk() const { return chunk_elements / scale_elements; }
   [[nodiscard]] std::uint32_t MinimumWords() const;  // per block and row
   [[nodiscard]] std::uint64_t GroupBytes(std::uint64_t cols) const { return cols / elements * block_bytes; }

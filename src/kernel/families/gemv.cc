@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kernel/builder.h"
 #include "kernel/families/scales.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr std::uint32_t kEvenBytes = 0x00FF00FF;
 constexpr std::uint32_t kEvenHighHalves = 0x000F000F;  // of bytes whose high halves were shifted down
 constexpr std::uint32_t kLowHalf = 0xF;
+constexpr std::int32_t kHalfBase = 16;  // of a number of a codebook that is split in two
 
 std::string_view DotName(Dot dot) {
   switch (dot) {
@@ -280,45 +282,63 @@ class Gemv {
       if (plane.width < 8) bits = bits & b_.U32(0x01010101U * (((1U << plane.width) - 1) << plane.shift), lanes_);
       codes = p == 0 ? bits : codes | bits;
     }
+    return codes;
+  }
+
+  /// What is multiplied: the codes, or the codebook's numbers, or the two halves of each, low ones first, where whole
+  /// ones would overflow.
+  std::vector<Value> Factors(Value codes) {
     const std::vector<std::int32_t>& codebook = layout_.format->layout->codebook;
-    if (codebook.empty()) return codes;
-    std::vector<std::int32_t> table;
-    for (const std::int32_t value : codebook) table.push_back(value + layout_.bias);
-    table.resize(16);
-    return b_.Table16(codes, std::move(table));
+    if (codebook.empty()) return {codes};
+    std::vector<std::vector<std::int32_t>> tables(layout_.IsSplit(geometry_.dot) ? 2 : 1,
+                                                  std::vector<std::int32_t>(16));
+    for (std::size_t code = 0; code < codebook.size(); ++code) {
+      const std::int32_t number = codebook[code] + layout_.bias;
+      tables[0][code] = tables.size() == 1 ? number : number % kHalfBase;
+      if (tables.size() == 2) tables[1][code] = number / kHalfBase;
+    }
+    std::vector<Value> factors;
+    for (std::vector<std::int32_t>& table : tables) factors.push_back(b_.Table16(codes, std::move(table)));
+    return factors;
   }
 
   std::vector<Value> SubBlock(Value weights, Value input, std::int64_t base, std::uint32_t chunk, std::uint32_t sub,
                               std::vector<std::vector<Value>>& words) {
     const std::uint32_t quads = layout_.scale_elements / 4;
-    std::vector<Value> dots(geometry_.columns), halves(geometry_.columns);
+    std::vector<Value> dots(geometry_.columns);
+    std::vector<std::array<Value, 2>> pairs(geometry_.columns);
     const std::uint32_t sub_index = chunk * layout_.SubsPerChunk() + sub;
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
       dots[c] = layout_.bias != 0 ? Broadcast(input, c, activations_.sums_offset + sub_index * 4) : b_.I32(0, lanes_);
     }
-    const std::int32_t depth =
-        std::max(1, 32767 / (2 * 127 * layout_.code_max));  // sums of byte pairs that fit 16 bits
+    const std::int32_t factor_max = layout_.IsSplit(geometry_.dot) ? kHalfBase - 1 : layout_.code_max;
+    const std::int32_t depth = std::max(1, 32767 / (2 * 127 * factor_max));  // sums of byte pairs that fit 16 bits
     for (std::uint32_t quad = 0; quad < quads; ++quad) {
       const std::int64_t element = chunk * layout_.chunk_elements + (sub * quads + quad) * 4;
       b_.Note(fmt::format("{}codes of elements {} to {} x activations", turn_, element, element + 3));
-      const Value codes = Codes(weights, base, sub * quads + quad, words);
+      const std::vector<Value> factors = Factors(Codes(weights, base, sub * quads + quad, words));
       for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
         const bool is_last = quad + 1 == quads || static_cast<std::int32_t>(quad + 1) % depth == 0;
         const bool is_first = static_cast<std::int32_t>(quad) % depth == 0;
-        Product(codes, input, c, element, dots[c], halves[c], is_first, is_last);
+        Product(factors, input, c, element, dots[c], pairs[c], is_first, is_last);
       }
     }
     return dots;
   }
 
-  void Product(Value codes, Value input, std::uint16_t column, std::int64_t element, Value& dots, Value& halves,
-               bool is_first, bool is_last) {
+  void Product(const std::vector<Value>& factors, Value input, std::uint16_t column, std::int64_t element, Value& dots,
+               std::array<Value, 2>& pairs, bool is_first, bool is_last) {
+    const Value codes = factors[0];
     if (geometry_.dot == Dot::kDot4) {
       dots = Dot4(dots, codes, Broadcast(input, column, element));
     } else if (geometry_.dot == Dot::kMaddBytes) {
-      const Value pairs = MaddBytes(codes, Broadcast(input, column, element));
-      halves = is_first ? pairs : AddHalves(halves, pairs);
-      if (is_last) dots = dots + MaddHalves(halves, b_.U32(0x00010001, lanes_));
+      const Value activations = Broadcast(input, column, element);
+      for (std::size_t half = 0; half < factors.size(); ++half) {
+        const Value products = MaddBytes(factors[half], activations);
+        pairs[half] = is_first ? products : AddHalves(pairs[half], products);
+        const std::uint32_t weight = half == 0 ? 1 : kHalfBase;
+        if (is_last) dots = dots + MaddHalves(pairs[half], b_.U32(weight << 16 | weight, lanes_));
+      }
     } else {
       const Value mask = b_.U32(kEvenBytes, lanes_);
       dots = dots + MaddHalves(codes & mask, Broadcast(input, column, element * 2));
