@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 #include <set>
+#include <utility>
 
 #include "formats/scale_word.h"
 
@@ -43,40 +46,69 @@ Field Dense(std::uint32_t bits, std::uint32_t count, std::uint32_t base_bit) {
   return field;
 }
 
-/// Writes one block after another.
+/// The low `width` bits of eight bytes side by side.
+std::uint64_t Gather(std::uint64_t bytes, std::uint32_t width) {
+  const auto mask = [](std::uint64_t bits, std::uint64_t every) { return ((1ULL << bits) - 1) * every; };
+  std::uint64_t x = bytes & mask(width, 0x0101010101010101U);
+  x = (x | x >> (8 - width)) & mask(2 * width, 0x0001000100010001U);
+  x = (x | x >> (16 - 2 * width)) & mask(4 * width, 0x0000000100000001U);
+  return (x | x >> (32 - 4 * width)) & mask(8 * width, 1);
+}
+
+/// Writes one block after another. The codes of a group are the bytes of one word, and those of every entry of the
+/// table are looked up in two: as they are, and of the numbers with the other sign.
 class Recoder {
  public:
   explicit Recoder(const Format& format)
       : coding_(*format.coding), plain_(*format.plain), layout_(*plain_.layout), codes_(format.elements) {
+    if (coding_.scales) scales_ = PlacesOf(*coding_.scales, format.elements / coding_.elements_per_scale);
+    if (!coding_.index) return;
     const std::vector<std::int32_t> numbers = NumbersOf(coding_);
-    lowest_ = numbers.front();
-    code_of_.resize(static_cast<std::size_t>(numbers.back() - lowest_) + 1);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      code_of_[static_cast<std::size_t>(numbers[i] - lowest_)] = static_cast<std::uint8_t>(i);
+    const std::uint32_t group = coding_.index->elements;
+    const auto code_of = [&](std::int32_t number) {
+      const auto found = std::ranges::lower_bound(numbers, number);  // a sign or shift that the row lacks gives none
+      return static_cast<std::uint64_t>(found - numbers.begin()) & 0xFFU;
+    };
+    for (std::size_t shifted = 0; shifted < 2; ++shifted) {
+      const std::int32_t shift = !coding_.shifts ? 0 : shifted == 0 ? 1 : -1;
+      Words& words = words_[shifted];
+      for (std::size_t entry = 0; entry < coding_.table.size() / group; ++entry) {
+        std::uint64_t plus = 0, minus = 0;
+        for (std::uint32_t e = 0; e < group; ++e) {
+          const std::int32_t number = coding_.table[entry * group + e];
+          plus |= code_of(number + shift) << (8 * e);
+          minus |= code_of(-number + shift) << (8 * e);
+        }
+        words.push_back({plus, minus});
+      }
     }
-    if (coding_.index) index_ = PlacesOf(*coding_.index);
-    if (coding_.signs) signs_ = PlacesOf(*coding_.signs);
-    if (coding_.shifts) shifts_ = PlacesOf(*coding_.shifts);
+    for (std::uint64_t bits = 0; bits < spread_.size(); ++bits) {
+      for (std::uint32_t e = 0; e < 8; ++e) spread_[bits] |= ((bits >> e) & 1U) * 0xFFULL << (8 * e);
+    }
+    const auto places_of = [&](const GroupField& field) {
+      return PlacesOf(field.field, format.elements / field.elements);
+    };
+    index_ = places_of(*coding_.index);
+    if (coding_.signs) signs_ = places_of(*coding_.signs);
+    if (coding_.shifts) shifts_ = places_of(*coding_.shifts);
   }
 
   void Recode(std::span<const std::byte> block, std::span<std::byte> out) {
-    std::ranges::fill(out, std::byte{0});
     coding_.index ? GridCodes(block) : TritCodes(block);
     for (const Piece& piece : layout_.codes.pieces) {
-      const std::uint32_t mask = (1U << piece.width) - 1;
-      std::uint32_t bit = piece.base_bit;
-      for (const std::uint8_t code : codes_) {
-        out[bit / 8] |= static_cast<std::byte>(((code >> piece.shift) & mask) << (bit % 8));
-        bit += piece.width;
+      std::byte* to = out.data() + piece.base_bit / 8;
+      for (std::size_t e = 0; e < codes_.size(); e += 8, to += piece.width) {
+        std::uint64_t bytes = 0;
+        std::memcpy(&bytes, &codes_[e], 8);
+        const std::uint64_t bits = Gather(bytes >> piece.shift, piece.width);
+        std::memcpy(to, &bits, piece.width);
       }
     }
     if (layout_.scales) {
       const std::uint32_t first = layout_.scales->pieces[0].base_bit / 8;
-      Field raw = *coding_.scales;
-      raw.bias = 0;
-      for (std::uint32_t i = 0; i < plain_.elements / layout_.elements_per_scale; ++i) {
-        const std::int32_t scale = coding_.step * ReadField(raw, block, i) - coding_.scales->bias;
-        out[first + i] = static_cast<std::byte>(scale);
+      for (std::size_t i = 0; i + 1 < scales_.starts.size(); ++i) {
+        const std::int32_t raw = static_cast<std::int32_t>(Read(scales_, i, block));
+        out[first + i] = static_cast<std::byte>(coding_.step * raw - coding_.scales->bias);
       }
     }
     const auto d = static_cast<std::uint32_t>(ReadField(coding_.d, block, 0));
@@ -89,25 +121,39 @@ class Recoder {
   struct Place {
     std::uint32_t byte = 0, position = 0, mask = 0, shift = 0;
   };
-  using Places = std::vector<Place>;  // number after number, each with as many places as the field has pieces
+  struct Places {
+    std::vector<Place> list;            // number after number
+    std::vector<std::uint32_t> starts;  // of each number in the list, and the list's end
+  };
 
-  [[nodiscard]] Places PlacesOf(const GroupField& group) const {
+  /// Pieces that lie side by side in a byte, in the number as in the block, are read as one.
+  static Places PlacesOf(const Field& field, std::uint32_t count) {
     Places places;
-    for (std::uint32_t i = 0; i < plain_.elements / group.elements; ++i) {
-      for (const Piece& piece : group.field.pieces) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      places.starts.push_back(static_cast<std::uint32_t>(places.list.size()));
+      std::uint32_t end_bit = 0, end_shift = 0;
+      for (const Piece& piece : field.pieces) {
         const std::uint32_t bit = piece.BitAddress(i);
-        places.push_back({bit / 8, bit % 8, (1U << piece.width) - 1, piece.shift});
+        if (places.list.size() > places.starts.back() && bit == end_bit && piece.shift == end_shift && bit % 8 != 0) {
+          Place& place = places.list.back();
+          place.mask = place.mask << piece.width | ((1U << piece.width) - 1);
+        } else {
+          places.list.push_back({bit / 8, bit % 8, (1U << piece.width) - 1, piece.shift});
+        }
+        end_bit = bit + piece.width;
+        end_shift = piece.shift + piece.width;
       }
     }
+    places.starts.push_back(static_cast<std::uint32_t>(places.list.size()));
     return places;
   }
 
-  static std::uint32_t Read(const Places& places, std::size_t pieces, std::size_t index,
-                            std::span<const std::byte> block) {
+  static std::uint32_t Read(const Places& places, std::size_t index, std::span<const std::byte> block) {
     std::uint32_t value = 0;
-    for (std::size_t p = index * pieces; p < (index + 1) * pieces; ++p) {
-      const auto byte = std::to_integer<std::uint32_t>(block[places[p].byte]);
-      value |= ((byte >> places[p].position) & places[p].mask) << places[p].shift;
+    for (std::uint32_t p = places.starts[index]; p < places.starts[index + 1]; ++p) {
+      const Place& place = places.list[p];
+      const auto byte = std::to_integer<std::uint32_t>(block[place.byte]);
+      value |= ((byte >> place.position) & place.mask) << place.shift;
     }
     return value;
   }
@@ -115,23 +161,19 @@ class Recoder {
   void GridCodes(std::span<const std::byte> block) {
     const std::uint32_t group = coding_.index->elements;
     std::uint32_t signs = 0;
-    std::int32_t shift = 0;
-    const std::int32_t* entry = nullptr;
-    for (std::uint32_t e = 0; e < codes_.size(); ++e) {
-      if (e % group == 0) {
-        entry = coding_.table.data() +
-                std::size_t{Read(index_, coding_.index->field.pieces.size(), e / group, block)} * group;
-      }
+    const Words* words = words_.data();
+    for (std::uint32_t e = 0; e < codes_.size(); e += group) {
       if (coding_.signs && e % coding_.signs->elements == 0) {
-        signs = Read(signs_, coding_.signs->field.pieces.size(), e / coding_.signs->elements, block);
+        signs = Read(signs_, e / coding_.signs->elements, block);
         if (coding_.has_parity && std::popcount(signs) % 2 != 0) signs |= 1U << (coding_.signs->elements - 1);
       }
       if (coding_.shifts && e % coding_.shifts->elements == 0) {
-        shift = Read(shifts_, coding_.shifts->field.pieces.size(), e / coding_.shifts->elements, block) != 0 ? -1 : 1;
+        words = &words_[Read(shifts_, e / coding_.shifts->elements, block)];
       }
-      std::int32_t number = entry[e % group];
-      if (coding_.signs && ((signs >> (e % coding_.signs->elements)) & 1U) != 0) number = -number;
-      codes_[e] = code_of_[static_cast<std::size_t>(number + shift - lowest_)];
+      const auto [plus, minus] = (*words)[Read(index_, e / group, block)];
+      const std::uint64_t codes = plus ^ ((plus ^ minus) & spread_[signs & ((1U << group) - 1)]);
+      std::memcpy(&codes_[e], &codes, group);
+      signs >>= group;
     }
   }
 
@@ -151,9 +193,12 @@ class Recoder {
   const Coding& coding_;
   const Format& plain_;
   const Layout& layout_;
-  std::vector<std::uint8_t> codes_, code_of_;
-  std::int32_t lowest_ = 0;
-  Places index_, signs_, shifts_;
+  using Words = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // by entry: with plus and with minus signs
+
+  std::vector<std::uint8_t> codes_;
+  std::array<Words, 2> words_;               // by the bit of a shift
+  std::array<std::uint64_t, 256> spread_{};  // a byte of ones for every bit
+  Places index_, signs_, shifts_, scales_;
 };
 
 }  // namespace

@@ -130,6 +130,15 @@ Result<void> CheckCoding(const Coding& coding, std::uint32_t elements, std::uint
     return TakeField(group->field, elements / group->elements, what, where, map);
   };
   BOLTBEAM_TRY(take(coding.index, "index"));
+  if (elements % 8 != 0) return Fail(Code::kFormatRow, where, fmt::format("{} elements", elements), "a multiple of 8");
+  if (coding.index) {
+    const std::uint32_t group = coding.index->elements;
+    const auto fits = [&](const std::optional<GroupField>& other) { return !other || other->elements % group == 0; };
+    if (group > 8 || !fits(coding.signs) || !fits(coding.shifts)) {
+      return Fail(Code::kFormatRow, where, fmt::format("groups of {} elements", group),
+                  "at most 8, and groups of signs and shifts that they divide");
+    }
+  }
   BOLTBEAM_TRY(take(coding.signs, "signs"));
   BOLTBEAM_TRY(take(coding.shifts, "shifts"));
   std::uint64_t trits = 0;

@@ -159,6 +159,7 @@ TEST(RegistryTest, MistakesInCodedRowsAreFound) {
   EXPECT_TRUE(refused(0, [](Json& r) { r["d"]["pieces"][0]["base_bit"] = 8; }));
   EXPECT_TRUE(refused(0, [](Json& r) { r["d"]["signed"] = true; }));
   EXPECT_TRUE(refused(5, [](Json& r) { r["shifts"]["elements"] = 48; }));
+  EXPECT_TRUE(refused(5, [](Json& r) { r["shifts"]["elements"] = 4; }));  // less than an entry of the table
   EXPECT_TRUE(refused(5, [](Json& r) { r["shifts"]["field"]["bits"] = 2; }));
   EXPECT_TRUE(refused(7, [](Json& r) { r["trits"][0]["digits"] = 4; }));
   EXPECT_TRUE(refused(7, [](Json& r) { r["trits"][0]["base_byte"] = 1; }));
