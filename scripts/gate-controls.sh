@@ -4,9 +4,10 @@
 #
 #   scripts/gate-controls.sh
 #
-#   pass     four-layer random F32 files of llama, qwen2 (with biases) and qwen3 kind: mean KL <= 1e-3
-#   controls the same weights read wrongly, one fault at a time: RoPE of the other kind, RoPE with another base, the
-#            minimums of a quantised format dropped, one sub-block taking its neighbour's scale: each must miss its bound
+#   pass     four-layer random F32 files of llama, qwen2 (with biases), qwen3 and gemma3 kind: mean KL <= 1e-3
+#   controls the same weights read wrongly, one fault at a time: RoPE of the other kind, RoPE with another base, in local
+#            layers alone too, a sliding window of twice the length, the minimums of a quantised format dropped, one
+#            sub-block taking its neighbour's scale: each must miss its bound
 #
 # Exit status 0: every file passes and every fault is caught. Settings: those of gate-quality.sh.
 set -euo pipefail
@@ -78,9 +79,10 @@ for _ in range(tensors):
     infos.append((name, shape, kind, offset))
 start = (position + 31) // 32 * 32
 
-if fault == "rope-base":
-    at = next(value for name, (_, value) in places.items() if name.endswith(".rope.freq_base"))
-    struct.pack_into("<f", data, at, 2 * struct.unpack_from("<f", data, at)[0])
+if fault in ("rope.freq_base", "rope.freq_base_swa", "attention.sliding_window"):
+    at = next(value for name, (_, value) in places.items() if name.endswith("." + fault))
+    form = "<f" if fault.startswith("rope") else "<I"
+    struct.pack_into(form, data, at, 2 * struct.unpack_from(form, data, at)[0])
 elif fault == "rope-kind":
     # qwen2 rotates halves, llama neighbours; both names have five letters, and llama may have biases, too.
     for name, (name_at, value) in places.items():
@@ -124,7 +126,7 @@ caught() { # fault, file, base, bound, flag...
 }
 
 export GATE_CHUNKS=${GATE_CHUNKS:-9}
-for kind in llama qwen2 qwen3; do
+for kind in llama qwen2 qwen3 gemma3; do
   mkdir -p "$folder/$kind"
   "$boltbeam" synth "tiny-$kind:F32" --tokenizer --out "$folder/$kind/model.gguf" >/dev/null 2>&1
   echo "random F32 file, $kind:"
@@ -139,8 +141,12 @@ read -r theirs _ _ <"$folder/q4_1/llama.kl"
 f32=(-ctk f32 -ctv f32)
 damage rope-kind "$folder/qwen2/f32.gguf" "$folder/damaged.gguf"
 caught "RoPE of the other kind" "$folder/damaged.gguf" "$folder/qwen2/base.logits" 1e-3 "${f32[@]}"
-damage rope-base "$folder/llama/f32.gguf" "$folder/damaged.gguf"
+damage rope.freq_base "$folder/llama/f32.gguf" "$folder/damaged.gguf"
 caught "RoPE with twice the base" "$folder/damaged.gguf" "$folder/llama/base.logits" 1e-3 "${f32[@]}"
+damage rope.freq_base_swa "$folder/gemma3/f32.gguf" "$folder/damaged.gguf"
+caught "twice the base in local layers" "$folder/damaged.gguf" "$folder/gemma3/base.logits" 1e-3 "${f32[@]}"
+damage attention.sliding_window "$folder/gemma3/f32.gguf" "$folder/damaged.gguf"
+caught "a window of twice the length" "$folder/damaged.gguf" "$folder/gemma3/base.logits" 1e-3 "${f32[@]}"
 bound=$(python3 -c "print(1.25 * $theirs)")
 damage minimums "$folder/q4_1/model.gguf" "$folder/damaged.gguf"
 caught "minimums dropped" "$folder/damaged.gguf" "$folder/q4_1/base.logits" "$bound"

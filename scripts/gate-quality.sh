@@ -13,7 +13,8 @@
 #   BOLTBEAM       the program (build/release, build/dev or PATH)
 #   LLAMA_BIN      the folder of llama.cpp's tools (PATH; scripts/fetch-llama-cpp fetches them)
 #   GATE_THREADS   threads of both programs (2)
-#   GATE_CHUNKS    chunks of 512 tokens, 255 positions each (9)
+#   GATE_CONTEXT   tokens of a chunk (512); above a model's sliding window, so that the window counts
+#   GATE_CHUNKS    chunks, 255 positions each if they have 512 tokens (9)
 #   GATE_FOLDER    where the F32 file and the logits are kept, to be used again (a temporary folder, removed)
 #   GATE_ONLY      f32: only the F32 gate, for a file that is F32 already or to save time
 #   GATE_MAX_KL    the F32 gate's bound on mean KL (2e-5)
@@ -36,7 +37,8 @@ usage() {
 model=$(realpath "$1")
 text=$(realpath "${2:-$here/tests/data/prose.txt}")
 [[ -r $text ]] || usage "$text can't be read"
-threads=${GATE_THREADS:-2} chunks=${GATE_CHUNKS:-9}
+threads=${GATE_THREADS:-2} context=${GATE_CONTEXT:-512} chunks=${GATE_CHUNKS:-9}
+scored=$((context - 1 - context / 2)) # positions of a chunk
 
 llama() { # name: the path of one of llama.cpp's tools
   local found
@@ -75,7 +77,7 @@ if [[ ! -e $f32 ]]; then
   mv "$folder/f32.part" "$f32"
 fi
 if [[ ! -e $base ]]; then
-  step "llama.cpp's logits of the F32 file" "$perplexity" -m "$f32" -f "$text" -c 512 -t "$threads" --chunks "$chunks" \
+  step "llama.cpp's logits of the F32 file" "$perplexity" -m "$f32" -f "$text" -c "$context" -t "$threads" --chunks "$chunks" \
     -ctk f32 -ctv f32 -fa off --kl-divergence-base "$folder/base.part"
   mv "$folder/base.part" "$base"
 fi
@@ -95,11 +97,11 @@ theirs() {
   local try in_base
   in_base=$(od -An -td4 -j16 -N4 "$base" | tr -d ' ')
   for try in 1 2 3 4 5; do
-    step "llama.cpp on $(basename "$model")" "$perplexity" -m "$model" -c 512 -t "$threads" --kl-divergence \
+    step "llama.cpp on $(basename "$model")" "$perplexity" -m "$model" -c "$context" -t "$threads" --kl-divergence \
       --kl-divergence-base "$base"
     mv "$folder/log" "$folder/llama.log"
-    awk -v chunks="$in_base" '/Mean +KLD:/ { kl = $3 } /Same top p:/ { top = $4 }
-      $1 ~ /^[0-9]+$/ && NF >= 17 && $1 * 255 >= 2000 { row = $8 " " $15 " " $1 }
+    awk -v chunks="$in_base" -v scored="$scored" '/Mean +KLD:/ { kl = $3 } /Same top p:/ { top = $4 }
+      $1 ~ /^[0-9]+$/ && NF >= 17 && $1 * scored >= 2000 { row = $8 " " $15 " " $1 }
       END { if (kl != "" && top != "") print kl, top, chunks; else if (row != "") print row }' \
       "$folder/llama.log" >"$folder/llama.kl"
     [[ ! -s $folder/llama.kl ]] || return 0
@@ -113,11 +115,11 @@ if [[ ${GATE_ONLY:-} != f32 ]]; then
   ours quantised-tokens "$model" --token-by-token
 fi
 
-python3 - "$folder" "${GATE_ONLY:-}" "${GATE_MAX_KL:-2e-5}" "${GATE_MAX_GAP:-0.02}" <<'P'
+python3 - "$folder" "${GATE_ONLY:-}" "${GATE_MAX_KL:-2e-5}" "${GATE_MAX_GAP:-0.02}" "$scored" <<'P'
 import json, pathlib, sys
 
 folder, only = pathlib.Path(sys.argv[1]), sys.argv[2]
-max_kl, max_gap = float(sys.argv[3]), float(sys.argv[4])
+max_kl, max_gap, scored = float(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
 failed = False
 
 def verdict(holds):
@@ -141,7 +143,7 @@ for name, how in (("f32-batches", "in batches"), ("f32-tokens", "token by token"
 
 if only != "f32":
     theirs_kl, theirs_top, theirs_chunks = map(float, (folder / "llama.kl").read_text().split())
-    row("quantised", "by llama.cpp", 255 * int(theirs_chunks), f"{theirs_kl:.3e}", "", f"{theirs_top:.2f}", "", "", "")
+    row("quantised", "by llama.cpp", scored * int(theirs_chunks), f"{theirs_kl:.3e}", "", f"{theirs_top:.2f}", "", "", "")
     for name, how in (("quantised-batches", "in batches"), ("quantised-tokens", "token by token")):
         r = ours(name)
         gap = max((m["gap"] for m in r["misses"]), default=0.0)

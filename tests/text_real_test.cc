@@ -34,12 +34,28 @@ TEST(RunReal, WritesSensibleText) {
   EXPECT_GT(chat["decode_tok_s"].get<double>(), 0);
 }
 
-TEST(RunReal, TheSameTokensAtOneAndTwoThreads) {
-  BOLTBEAM_NEED_REAL_MODEL("smollm2");
+// Norms after a block, GELU, sliding windows, SentencePiece; llama-completion writes the same.
+TEST(RunReal, WritesSensibleTextWithSlidingWindows) {
+  BOLTBEAM_NEED_REAL_MODEL("gemma3");
+  EXPECT_EQ(Output("run " + RealModelPath("gemma3") + " -t 1 -n 12 -p 'Monday, Tuesday, Wednesday,'"),
+            " Thursday, Friday, Saturday, Sunday, and Monday, Tuesday\n");
+}
+
+void ExpectTheSameTokensAtOneAndTwoThreads(const std::string& model) {
   for (const char* sampling : {"", " --temp 0.9 --seed 11"}) {
-    const std::string common = "run " + Model() + " -n 24 -p 'Once upon a time'" + sampling;
+    const std::string common = "run " + model + " -n 24 -p 'Once upon a time'" + sampling;
     EXPECT_EQ(Output(common + " -t 1"), Output(common + " -t 2"));
   }
+}
+
+TEST(RunReal, TheSameTokensAtOneAndTwoThreads) {
+  BOLTBEAM_NEED_REAL_MODEL("smollm2");
+  ExpectTheSameTokensAtOneAndTwoThreads(Model());
+}
+
+TEST(RunReal, TheSameTokensAtOneAndTwoThreadsWithSlidingWindows) {
+  BOLTBEAM_NEED_REAL_MODEL("gemma3");
+  ExpectTheSameTokensAtOneAndTwoThreads(RealModelPath("gemma3"));
 }
 
 TEST(RunReal, StopsCleanlyWhenInterrupted) {
