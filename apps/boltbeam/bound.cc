@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "chip/facts.h"
 #include "commands.h"
+#include "kernel/instruction_count.h"
 #include "model/model.h"
 #include "roofline/bound.h"
 
@@ -28,10 +29,22 @@ Result<chip::Chip> ChipOf(const Globals& globals, const Arguments& arguments) {
   return chip::FindChip(arguments.chip, paths.config.string());
 }
 
+/// What this program's own products spend on a weight of each of the model's formats.
+void AddInstructions(const model::Model& model, const chip::Chip& chip, roofline::Roof& roof) {
+  const kernel::VectorFacts facts = kernel::VectorFactsOf(chip);
+  for (const model::Tensor& tensor : model.tensors()) {
+    if (roof.instructions_per_weight.contains(tensor.format->name)) continue;
+    if (const auto count = kernel::InstructionsPerWeight(*tensor.format, facts)) {
+      roof.instructions_per_weight[tensor.format->name] = *count;
+    }
+  }
+}
+
 Result<void> Bound(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const chip::Chip chip, ChipOf(globals, arguments));
-  BOLTBEAM_ASSIGN(const roofline::Roof roof, roofline::RoofOf(chip, arguments.bandwidth_gb_s, arguments.peak_flop_s));
+  BOLTBEAM_ASSIGN(roofline::Roof roof, roofline::RoofOf(chip, arguments.bandwidth_gb_s, arguments.peak_flop_s));
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
+  if (roof.vector_instructions_s) AddInstructions(model, chip, roof);
   BOLTBEAM_ASSIGN(const roofline::Bound bound, roofline::ComputeBound(model, roof, arguments.options));
   return WriteOutput(globals, report::BoundReport(model, chip, bound, report::FormOf(globals.format)));
 }

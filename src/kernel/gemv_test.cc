@@ -12,6 +12,7 @@
 #include "kernel/families/elementwise.h"
 #include "kernel/families/rearrange.h"
 #include "kernel/geometry.h"
+#include "kernel/instruction_count.h"
 #include "kernel/interpreter.h"
 
 namespace boltbeam::kernel {
@@ -153,6 +154,20 @@ TEST(DequantizeRowTest, AgreesWithTheReference) {
     for (std::size_t i = 0; i < out.size(); ++i)
       ASSERT_NEAR(out[i], expected[i], 1e-6 * (1 + std::abs(expected[i]))) << i;
   }
+}
+
+TEST(InstructionCountTest, CountsWhatAWeightCosts) {
+  const VectorFacts wide{16, 32, true, true}, plain{4, 16, false, false};
+  const auto count = [](const char* format, const VectorFacts& facts) {
+    return InstructionsPerWeight(*formats::FindFormat(format), facts).value();
+  };
+  EXPECT_DOUBLE_EQ(count("F32", wide), 1.0 / 16);  // one multiply-add for 16 rows
+  EXPECT_DOUBLE_EQ(count("F32", plain), 1.0 / 4);
+  // At least one dot product for four weights of each of 16 rows, and a shift or mask for most.
+  EXPECT_GT(count("Q4_K", wide), 1.0 / 64);
+  EXPECT_LT(count("Q4_K", wide), 4.0 / 64);
+  EXPECT_GT(count("Q6_K", wide), count("Q4_K", wide));
+  EXPECT_GT(count("Q4_K", plain), 4 * count("Q4_K", wide));
 }
 
 }  // namespace

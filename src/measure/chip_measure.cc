@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "measure/environment.h"
 #include "measure/memory_probes.h"
@@ -167,6 +168,16 @@ Result<void> MeasureMoreMemory(Run& run, StreamProbe& stream, runtime::ThreadPoo
   return {};
 }
 
+struct RateName {
+  const char *fact, *unit, *counts;
+  double ops_per_lane;
+};
+// In the order of RateProbe::Kind.
+constexpr std::array<RateName, 3> kRateNames = {
+    {{"fma_f32_flop_s", "FLOP/s", "a multiply-add counts as two", 2},
+     {"dot_i8_flop_s", "OP/s", "a multiply-add counts as two", 8},
+     {"vector_instructions_s", "/s", "instructions, whatever their width", 1}}};
+
 Result<void> MeasureRate(Run& run, runtime::ThreadPool& pool, RateProbe::Kind kind) {
   BOLTBEAM_TRY(run.Advance());
   BOLTBEAM_ASSIGN(RateProbe probe, RateProbe::Create(run.kernels, run.machine, kind));
@@ -184,16 +195,15 @@ Result<void> MeasureRate(Run& run, runtime::ThreadPool& pool, RateProbe::Kind ki
       std::ranges::max_element(rates, {}, [](const auto& samples) { return Median(samples); }) - rates.begin());
   std::vector<double> samples;
   for (std::uint32_t i = 0; i < kSamples; ++i) samples.push_back(probe.Pass(pool, best, iterations[best]));
-  const bool fma = kind == RateProbe::Kind::kFma;
-  const chip::Fact& fact =
-      run.Add(fma ? "fma_f32_flop_s" : "dot_i8_flop_s", samples, fma ? "FLOP/s" : "OP/s",
-              fmt::format("{} in registers, {} threads; a multiply-add counts as two; fastest of {} generated kernels",
-                          probe.Name(best), pool.size(), probe.shapes()));
+  const RateName& name = kRateNames.at(static_cast<std::size_t>(kind));
+  const chip::Fact& fact = run.Add(name.fact, samples, name.unit,
+                                   fmt::format("{} in registers, {} threads; {}; fastest of {} generated kernels",
+                                               probe.Name(best), pool.size(), name.counts, probe.shapes()));
   const double operations = fact.value;
   const double loop_ns =
       static_cast<double>(iterations[best]) * probe.OperationsPerIteration(best) * pool.size() / operations * 1e9;
   BOLTBEAM_TRY(RefuseShortLoop(fact.name, loop_ns, run.dispatch_ns));
-  return RefuseImpossibleRate(fact.name, operations, pool.size(), VectorLanes(run.machine), fma ? 2 : 8);
+  return RefuseImpossibleRate(fact.name, operations, pool.size(), VectorLanes(run.machine), name.ops_per_lane);
 }
 
 }  // namespace
@@ -241,7 +251,7 @@ Result<void> RefuseShortLoop(std::string_view what, double loop_ns, double dispa
 Result<std::vector<chip::Fact>> MeasureChip(const chip::Chip& machine, runtime::KernelCache& kernels,
                                             const std::vector<int>& cpus, const MeasureHooks& hooks) {
   Run run{machine, kernels, cpus, hooks};
-  constexpr std::uint32_t kStages = 7;  // costs, cold proof, caches, two of memory, two rates; and every thread count
+  constexpr std::uint32_t kStages = 8;  // costs, cold proof, caches, two of memory, three rates; and every thread count
   run.total = kStages + static_cast<std::uint32_t>(ThreadCounts(static_cast<std::uint32_t>(cpus.size())).size());
   BOLTBEAM_ASSIGN(const auto pool, runtime::ThreadPool::Create(cpus));
   BOLTBEAM_TRY(run.Advance());
@@ -257,6 +267,7 @@ Result<std::vector<chip::Fact>> MeasureChip(const chip::Chip& machine, runtime::
   BOLTBEAM_TRY(MeasureMoreMemory(run, probe, *pool));
   BOLTBEAM_TRY(MeasureRate(run, *pool, RateProbe::Kind::kFma));
   BOLTBEAM_TRY(MeasureRate(run, *pool, RateProbe::Kind::kDot));
+  BOLTBEAM_TRY(MeasureRate(run, *pool, RateProbe::Kind::kSimple));
   run.Add("dispatch_ns", dispatches, "ns",
           fmt::format("an empty generated kernel on {} threads and back, median of {}", cpus.size(), kCosts));
   run.Add("barrier_ns", barriers, "ns",

@@ -92,6 +92,17 @@ kernel::Program DotProgram(std::uint16_t lanes, std::uint32_t accumulators) {
   return std::move(b).Finish();
 }
 
+kernel::Program SimpleProgram(std::uint16_t lanes, std::uint32_t accumulators) {
+  Builder b(fmt::format("probe.simple.l{}.a{}", lanes, accumulators), "integer additions in registers");
+  b.AddBuffer("in");
+  const std::uint32_t out = b.AddBuffer("out", true);
+  const Value addend = Splat(Narrow(b.End()), lanes);
+  std::vector<Value> initial;
+  for (std::uint32_t i = 0; i < accumulators; ++i) initial.push_back(b.I32(static_cast<std::int32_t>(i + 1), lanes));
+  Chains(b, out, initial, [&](Value sum) { return sum + addend; });
+  return std::move(b).Finish();
+}
+
 kernel::Program CopyProgram(std::uint16_t lanes, std::uint64_t grain_bytes) {
   Builder b(fmt::format("probe.copy.l{}.g{}", lanes, grain_bytes), "copies a stream");
   const std::uint32_t source = b.AddBuffer("source");

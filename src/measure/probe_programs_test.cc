@@ -48,6 +48,13 @@ TEST(ProbeProgramsTest, FmaDoesItsSums) {
   EXPECT_FLOAT_EQ(out[7], expected);
 }
 
+TEST(ProbeProgramsTest, SimpleAddsOnceAWorkItem) {
+  std::vector<std::uint32_t> in(4), out(4);
+  const std::array views{View(in), View(out)};
+  ASSERT_TRUE(kernel::Interpret(SimpleProgram(4, 3), views, 2, 7));  // adds the end of the range, five times
+  EXPECT_EQ(out[3], 1U + 2 + 3 + 3 * 5 * 7);
+}
+
 TEST(ProbeProgramsTest, CopyAndWriteTouchTheirGrainsAndNoOthers) {
   constexpr std::uint64_t kGrainBytes = 128;
   std::vector<std::uint32_t> source(96), target(96, 7);

@@ -40,6 +40,11 @@ std::vector<StreamShape> ShapesFor(std::uint16_t widest) {
   return shapes;
 }
 
+kernel::Program ProgramOf(RateProbe::Kind kind, std::uint16_t lanes, std::uint32_t accumulators) {
+  if (kind == RateProbe::Kind::kFma) return FmaProgram(lanes, accumulators);
+  return kind == RateProbe::Kind::kDot ? DotProgram(lanes, accumulators) : SimpleProgram(lanes, accumulators);
+}
+
 }  // namespace
 
 std::uint16_t VectorLanes(const chip::Chip& machine) {
@@ -124,9 +129,7 @@ Result<RateProbe> RateProbe::Create(runtime::KernelCache& kernels, const chip::C
   probe.lanes_ = VectorLanes(machine);
   constexpr std::array<std::uint32_t, 4> kAccumulators = {8, 10, 12, 16};
   for (const std::uint32_t accumulators : kAccumulators) {
-    BOLTBEAM_ASSIGN(const runtime::KernelFunction function,
-                    kernels.Get(kind == Kind::kFma ? FmaProgram(probe.lanes_, accumulators)
-                                                   : DotProgram(probe.lanes_, accumulators)));
+    BOLTBEAM_ASSIGN(const runtime::KernelFunction function, kernels.Get(ProgramOf(kind, probe.lanes_, accumulators)));
     probe.accumulators_.push_back(accumulators);
     probe.functions_.push_back(function);
   }
@@ -144,7 +147,8 @@ Result<RateProbe> RateProbe::Create(runtime::KernelCache& kernels, const chip::C
 }
 
 std::string RateProbe::Name(std::size_t shape) const {
-  return fmt::format("{} x {} bits, {} chains", kind_ == Kind::kFma ? "f32 FMA" : "int8 dot", lanes_ * 32,
+  static constexpr std::array<const char*, 3> kNames = {"f32 FMA", "int8 dot", "addition"};
+  return fmt::format("{} x {} bits, {} chains", kNames.at(static_cast<std::size_t>(kind_)), lanes_ * 32,
                      accumulators_[shape]);
 }
 
@@ -161,6 +165,7 @@ double RateProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_
 
 double RateProbe::OperationsPerIteration(std::size_t shape) const {
   constexpr double kOfFma = 2, kOfDot = 8;  // a lane's
+  if (kind_ == Kind::kSimple) return accumulators_[shape];
   return (kind_ == Kind::kFma ? kOfFma : kOfDot) * lanes_ * accumulators_[shape];
 }
 

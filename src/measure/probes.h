@@ -50,12 +50,12 @@ class StreamProbe {
 /// Arithmetic in registers.
 class RateProbe {
  public:
-  enum class Kind : std::uint8_t { kFma, kDot };
+  enum class Kind : std::uint8_t { kFma, kDot, kSimple };
   static Result<RateProbe> Create(runtime::KernelCache& kernels, const chip::Chip& machine, Kind kind);
 
   [[nodiscard]] std::size_t shapes() const { return functions_.size(); }
   [[nodiscard]] std::string Name(std::size_t shape) const;
-  /// Of one thread; a multiply-add counts as two.
+  /// Of one thread; a multiply-add counts as two. Of kSimple: instructions.
   [[nodiscard]] double OperationsPerIteration(std::size_t shape) const;
   /// Operations per second of all threads of the pool over `iterations` of the loop on each.
   double Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_t iterations);

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "base/printable.h"
 #include "report/table.h"
@@ -81,6 +85,45 @@ Table DepthTable(const Bound& bound) {
   return table;
 }
 
+/// The two ceilings of every format at every thread count that was measured: the rate at which memory delivers its
+/// bytes, and the rate at which the instructions consume them.
+Table CeilingsTable(const chip::Chip& chip, const Bound& bound) {
+  Table table({{"format", "format", Align::kLeft},
+               {"instructions/weight", "instructions_per_weight"},
+               {"threads", "threads"},
+               {"memory GB/s", "memory_gb_s"},
+               {"unpacking GB/s", "unpack_gb_s"},
+               {"binds", "binds", Align::kLeft}});
+  const std::string prefix = "read_bandwidth_gb_s.threads_";
+  std::uint64_t most = 1;
+  std::map<std::uint64_t, double> memory;
+  for (const chip::Fact& fact : chip.facts) {
+    if (!fact.name.starts_with(prefix)) continue;
+    const std::uint64_t threads = std::stoull(fact.name.substr(prefix.size()));
+    memory[threads] = fact.value;
+    most = std::max(most, threads);
+  }
+  std::set<std::string> shown;
+  for (const Part& part : bound.parts) {
+    if (!part.unpack_floor_ns || !shown.insert(part.format).second) continue;
+    const double all_threads = part.bytes / *part.unpack_floor_ns;
+    for (const auto& [threads, gb_s] : memory) {
+      const double unpack = all_threads * static_cast<double>(threads) / static_cast<double>(most);
+      table.Add({part.format,
+                 fmt::format("{:.3f}", bound.roof.instructions_per_weight.at(part.format)),
+                 std::to_string(threads),
+                 {Decimal(gb_s, 1), Number(gb_s)},
+                 {Decimal(unpack, 1), Number(unpack)},
+                 unpack < gb_s ? "instructions" : "memory"});
+    }
+  }
+  return table;
+}
+
+bool HasCeilings(const Bound& bound) {
+  return std::ranges::any_of(bound.parts, [](const Part& part) { return part.unpack_floor_ns.has_value(); });
+}
+
 std::string PassInWords(const Pass& pass) {
   std::string words = pass.tokens > 1      ? fmt::format("A prompt of {} tokens", Thousands(pass.tokens))
                       : pass.sequences > 1 ? fmt::format("One token of each of {} sequences", Thousands(pass.sequences))
@@ -152,7 +195,7 @@ ordered_json PartJson(const Part& part) {
   json["flop"] = part.flops;
   json["in_token_floor"] = part.streams;
   json["floor_ns"] = OptionalJson(part.floor_ns);
-  json["unpack_floor_ns"] = nullptr;
+  json["unpack_floor_ns"] = OptionalJson(part.unpack_floor_ns);
   json["limit"] = LimitName(part.limit);
   json["crossover_batch"] = OptionalJson(part.crossover_batch);
   json["bits_per_weight"] = part.bits_per_weight > 0 ? ordered_json(part.bits_per_weight) : ordered_json(nullptr);
@@ -221,12 +264,14 @@ std::string BoundReport(const model::Model& model, const chip::Chip& chip, const
       return PartsTable(bound, false).Csv();
     case Form::kMarkdown:
       return head + "\n" + PassInWords(bound.pass) + "\n\n" + PartsTable(bound, true).Markdown() + "\n" +
-             DepthTable(bound).Markdown() + "\n" + NotesText(bound);
+             DepthTable(bound).Markdown() + "\n" +
+             (HasCeilings(bound) ? CeilingsTable(chip, bound).Markdown() + "\n" : "") + NotesText(bound);
     case Form::kText:
       break;
   }
   return head + "\n" + PassInWords(bound.pass) + "\n\n" + PartsTable(bound, true).Text() + "\n" +
-         DepthTable(bound).Text() + "\n" + NotesText(bound);
+         DepthTable(bound).Text() + "\n" + (HasCeilings(bound) ? CeilingsTable(chip, bound).Text() + "\n" : "") +
+         NotesText(bound);
 }
 
 }  // namespace boltbeam::report

@@ -39,6 +39,11 @@ void FinishPart(Part& part, const Roof& roof, std::optional<double> ridge) {
     part.floor_ns = MemoryFloorNs(part.bytes, *roof.cache_bandwidth_gb_s);
     part.limit = Limit::kCache;
   }
+  const auto instructions = roof.instructions_per_weight.find(part.format);
+  if (part.bits_per_weight > 0 && roof.vector_instructions_s && instructions != roof.instructions_per_weight.end()) {
+    const double weights = part.bytes * 8 / part.bits_per_weight;
+    part.unpack_floor_ns = UnpackFloorNs(weights, instructions->second, *roof.vector_instructions_s);
+  }
   if (part.bits_per_weight > 0 && ridge) part.crossover_batch = CrossoverBatch(part.bits_per_weight, *ridge);
 }
 
@@ -183,6 +188,7 @@ Result<Roof> RoofOf(const chip::Chip& chip, std::optional<double> bandwidth_gb_s
   }
   roof.cache_bandwidth_gb_s = chip.Get("cache_bandwidth_gb_s");
   roof.latency_ns = chip.Get("memory_latency_ns");
+  roof.vector_instructions_s = chip.Get("vector_instructions_s");
   return roof;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,11 @@ struct Roof {
   double bandwidth_gb_s = 0;
   std::optional<double> peak_flop_s;
   std::optional<double> cache_bandwidth_gb_s;
-  std::optional<double> latency_ns;       // of a memory access
+  std::optional<double> latency_ns;  // of a memory access
+  // The second ceiling, of a CPU that was measured: vector instructions a second on all threads, and how many of them
+  // this program's product spends on a weight of each format.
+  std::optional<double> vector_instructions_s;
+  std::map<std::string, double> instructions_per_weight;
   std::string bandwidth_from, peak_from;  // in words
 };
 
@@ -42,6 +47,7 @@ struct Part {
   double flops = 0;
   bool streams = false;  // its bytes come from memory and are part of the pass's floor
   std::optional<double> floor_ns;
+  std::optional<double> unpack_floor_ns;  // tables, one column: what the instructions take at least
   Limit limit = Limit::kUnknown;
   std::optional<double> crossover_batch;  // M*: tables only
   double bits_per_weight = 0;             // tables only

@@ -41,6 +41,11 @@ constexpr double AttentionFlops(double layers, double heads, double head_dim, do
   return layers * 4 * heads * head_dim * (tokens * depth + tokens * (tokens + 1) / 2);
 }
 
+/// Nanoseconds that the instructions take which turn weights into what a product multiplies.
+constexpr double UnpackFloorNs(double weights, double instructions_per_weight, double instructions_per_s) {
+  return weights * instructions_per_weight / instructions_per_s * 1e9;
+}
+
 /// Little's law: bytes that have to be under way to keep a memory of that latency busy.
 constexpr double BytesInFlight(double bandwidth_gb_s, double latency_ns) { return bandwidth_gb_s * latency_ns; }
 

@@ -47,6 +47,7 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"MatmulFlops", [](const Arguments& a) { return MatmulFlops(a.at(0), a.at(1)); }},
       {"AttentionFlops",
        [](const Arguments& a) { return AttentionFlops(a.at(0), a.at(1), a.at(2), a.at(3), a.at(4)); }},
+      {"UnpackFloorNs", [](const Arguments& a) { return UnpackFloorNs(a.at(0), a.at(1), a.at(2)); }},
       {"BytesInFlight", [](const Arguments& a) { return BytesInFlight(a.at(0), a.at(1)); }},
       {"LostNs", [](const Arguments& a) { return LostNs(a.at(0), a.at(1)); }},
       {"UnaccountedNs", [](const Arguments& a) { return UnaccountedNs(a.at(0), a.at(1), a.at(2), a.at(3)); }},

@@ -1,0 +1,42 @@
+#include "kernel/instruction_count.h"
+
+#include <algorithm>
+
+#include "kernel/families/gemv.h"
+
+namespace boltbeam::kernel {
+namespace {
+
+bool IsVectorArithmetic(const Instruction& instruction) {
+  switch (instruction.op) {
+    case Op::kConstant:
+    case Op::kLoad:
+    case Op::kLoadStrided:
+    case Op::kLoadBroadcast:
+    case Op::kBitcast:
+      return false;
+    default:
+      return instruction.type.lanes > 1;
+  }
+}
+
+/// The code of the loop that holds no other.
+const Region& Innermost(const Region& region) {
+  for (const Instruction& instruction : region.code) {
+    if (!instruction.body.empty()) return Innermost(instruction.body.front());
+  }
+  return region;
+}
+
+}  // namespace
+
+Result<double> InstructionsPerWeight(const formats::Format& format, const VectorFacts& facts) {
+  BOLTBEAM_ASSIGN(const WeightLayout layout, LayoutFor(format, facts.lanes));
+  const GemvGeometry geometry = DefaultGeometry(format, facts, false);
+  const std::uint64_t turn = std::uint64_t{layout.elements} * geometry.unroll;  // elements of each row
+  BOLTBEAM_ASSIGN(const Program program, BuildGemv(layout, geometry, {.rows = facts.lanes, .cols = 2 * turn}));
+  const auto count = std::ranges::count_if(Innermost(program.body).code, IsVectorArithmetic);
+  return static_cast<double>(count) / static_cast<double>(turn * facts.lanes);
+}
+
+}  // namespace boltbeam::kernel
