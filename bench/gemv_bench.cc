@@ -154,14 +154,20 @@ class Machine {
         probed[i].push_back((*team)->probe->Pass(pool, (*team)->fastest[i], bytes, is_cold ? 1 : copies));
       }
     }
-    double limit = 0;
-    for (const std::vector<double>& samples : probed) limit = std::max(limit, measure::Median(samples));
-    const double rate = measure::Median(rates);
-    state.counters["GB_s"] = rate;
-    state.counters["probe_GB_s"] = limit;
-    state.counters["share_%"] = 100 * rate / limit;
-    state.counters["bits"] = 8.0 * static_cast<double>(table) / static_cast<double>(shape.rows * shape.cols);
-    state.counters["of_file_%"] = 100 * state.counters["bits"].value / format.BitsPerWeight();
+    std::vector<double> limits, shares;
+    for (std::size_t round = 0; round < rates.size(); ++round) {
+      double limit = 0;
+      for (const std::vector<double>& samples : probed) limit = std::max(limit, samples[round]);
+      limits.push_back(limit);
+      shares.push_back(rates[round] / limit);
+    }
+    const double bits = 8.0 * static_cast<double>(table) / static_cast<double>(shape.rows * shape.cols);
+    const double share = measure::Median(shares);
+    state.counters["GB_s"] = measure::Median(rates);
+    state.counters["probe_GB_s"] = measure::Median(limits);
+    state.counters["share_%"] = 100 * share;  // of the bytes as they are stored; and of those of the file:
+    state.counters["file_share_%"] = 100 * share * format.BitsPerWeight() / bits;
+    state.counters["bits"] = bits;
   }
 
  private:

@@ -55,11 +55,14 @@ class FormatTest : public testing::TestWithParam<std::string> {
 
 TEST_P(FormatTest, EveryWayAgrees) {
   Run(8, 1, 1, 17, 2);
-  Run(8, 1, 4, 8, 7);
-  Run(16, 1, 2, 33, 3);
-  Run(4, 1, 3, 3, 1);
-  Run(8, 4, 1, 9, 2);
   Run(16, 2, 1, 16, 1);
+  // The plain blocks of codings are all alike, and long where there is no table instruction.
+  if (!formats::FindFormat(GetParam())->coding) {
+    Run(8, 1, 4, 8, 7);
+    Run(16, 1, 2, 33, 3);
+    Run(4, 1, 3, 3, 1);
+    Run(8, 4, 1, 9, 2);
+  }
   EXPECT_GE(products_, 24);
 }
 
