@@ -16,9 +16,31 @@ namespace {
 
 constexpr std::uint32_t kMostCodeBits = 4;  // of a plain code that looks its number up
 
-/// Every number that an element can have, in ascending order.
+std::vector<std::int32_t> TableNumbers(const Coding& coding) {
+  const std::set<std::int32_t> numbers(coding.table.begin(), coding.table.end());
+  return {numbers.begin(), numbers.end()};
+}
+
+/// Whether every shift has a scale of its own and the table's numbers are evenly spaced: then codes can count them, and
+/// where they begin, with the shift, is a minimum. That takes fewer bits than every number with every shift.
+bool IsOffset(const Coding& coding) {
+  if (!coding.shifts || coding.signs || !coding.scales || coding.shifts->elements != coding.elements_per_scale) {
+    return false;
+  }
+  const std::vector<std::int32_t> numbers = TableNumbers(coding);
+  if (numbers.size() < 2) return false;
+  const std::int32_t spacing = numbers[1] - numbers[0];
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    if (numbers[i] - numbers[i - 1] != spacing) return false;
+  }
+  const std::int32_t largest = coding.step * ((1 << coding.scales->bits) - 1) - coding.scales->bias;
+  return numbers[0] < 0 && largest * std::max(spacing, 1 - numbers[0]) <= 255;
+}
+
+/// Every number that a code can stand for, in ascending order.
 std::vector<std::int32_t> NumbersOf(const Coding& coding) {
   if (!coding.index) return {-1, 0, 1};
+  if (IsOffset(coding)) return TableNumbers(coding);
   std::set<std::int32_t> numbers;
   for (const std::int32_t number : coding.table) {
     for (const std::int32_t sign : {-1, 1}) {
@@ -60,17 +82,25 @@ std::uint64_t Gather(std::uint64_t bytes, std::uint32_t width) {
 class Recoder {
  public:
   explicit Recoder(const Format& format)
-      : coding_(*format.coding), plain_(*format.plain), layout_(*plain_.layout), codes_(format.elements) {
+      : coding_(*format.coding),
+        plain_(*format.plain),
+        layout_(*plain_.layout),
+        is_offset_(IsOffset(coding_)),
+        codes_(format.elements) {
     if (coding_.scales) scales_ = PlacesOf(*coding_.scales, format.elements / coding_.elements_per_scale);
     if (!coding_.index) return;
     const std::vector<std::int32_t> numbers = NumbersOf(coding_);
+    if (is_offset_) {
+      lowest_ = numbers[0];
+      spacing_ = numbers[1] - numbers[0];
+    }
     const std::uint32_t group = coding_.index->elements;
     const auto code_of = [&](std::int32_t number) {
       const auto found = std::ranges::lower_bound(numbers, number);  // a sign or shift that the row lacks gives none
       return static_cast<std::uint64_t>(found - numbers.begin()) & 0xFFU;
     };
     for (std::size_t shifted = 0; shifted < 2; ++shifted) {
-      const std::int32_t shift = !coding_.shifts ? 0 : shifted == 0 ? 1 : -1;
+      const std::int32_t shift = !coding_.shifts || is_offset_ ? 0 : shifted == 0 ? 1 : -1;
       Words& words = words_[shifted];
       for (std::size_t entry = 0; entry < coding_.table.size() / group; ++entry) {
         std::uint64_t plus = 0, minus = 0;
@@ -104,16 +134,14 @@ class Recoder {
         std::memcpy(to, &bits, piece.width);
       }
     }
-    if (layout_.scales) {
-      const std::uint32_t first = layout_.scales->pieces[0].base_bit / 8;
-      for (std::size_t i = 0; i + 1 < scales_.starts.size(); ++i) {
-        const std::int32_t raw = static_cast<std::int32_t>(Read(scales_, i, block));
-        out[first + i] = static_cast<std::byte>(coding_.step * raw - coding_.scales->bias);
-      }
-    }
+    Scales(block, out);
     const auto d = static_cast<std::uint32_t>(ReadField(coding_.d, block, 0));
-    out[layout_.d.base_bit / 8] = static_cast<std::byte>(d & 0xFFU);
-    out[layout_.d.base_bit / 8 + 1] = static_cast<std::byte>(d >> 8);
+    const auto put_d = [&](std::uint32_t base_bit) {
+      out[base_bit / 8] = static_cast<std::byte>(d & 0xFFU);
+      out[base_bit / 8 + 1] = static_cast<std::byte>(d >> 8);
+    };
+    put_d(layout_.d.base_bit);
+    if (layout_.m) put_d(layout_.m->base_bit);
   }
 
  private:
@@ -158,6 +186,19 @@ class Recoder {
     return value;
   }
 
+  void Scales(std::span<const std::byte> block, std::span<std::byte> out) const {
+    if (!layout_.scales) return;
+    const std::uint32_t first = layout_.scales->pieces[0].base_bit / 8;
+    for (std::size_t i = 0; i + 1 < scales_.starts.size(); ++i) {
+      const auto raw = static_cast<std::int32_t>(Read(scales_, i, block));
+      const std::int32_t scale = coding_.step * raw - coding_.scales->bias;
+      out[first + i] = static_cast<std::byte>(scale * spacing_);
+      if (!is_offset_) continue;
+      const std::int32_t shift = Read(shifts_, i, block) != 0 ? -1 : 1;
+      out[layout_.minimums->pieces[0].base_bit / 8 + i] = static_cast<std::byte>(scale * (-lowest_ - shift));
+    }
+  }
+
   void GridCodes(std::span<const std::byte> block) {
     const std::uint32_t group = coding_.index->elements;
     std::uint32_t signs = 0;
@@ -193,6 +234,8 @@ class Recoder {
   const Coding& coding_;
   const Format& plain_;
   const Layout& layout_;
+  const bool is_offset_;
+  std::int32_t lowest_ = 0, spacing_ = 1;                              // of a table whose shift is a minimum
   using Words = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // by entry: with plus and with minus signs
 
   std::vector<std::uint8_t> codes_;
@@ -215,7 +258,10 @@ Result<Format> PlainOf(const Format& format, const Coding& coding, const std::st
   plain.elements = format.elements;
   Layout layout;
   layout.codes = Dense(bits, format.elements, 0);
-  if (coding.index) {
+  const bool is_offset = IsOffset(coding);
+  if (is_offset) {
+    // Codes from 0; their spacing is in the scales.
+  } else if (coding.index) {
     layout.codebook = numbers;
     layout.codebook.resize(std::size_t{1} << bits, numbers.back());
   } else {
@@ -227,9 +273,18 @@ Result<Format> PlainOf(const Format& format, const Coding& coding, const std::st
     const std::uint32_t count = format.elements / coding.elements_per_scale;
     layout.scales = Dense(8, count, at);
     at += 8 * count;
+    if (is_offset) {
+      layout.minimums = Dense(8, count, at);
+      at += 8 * count;
+    }
   }
   layout.d = {at, Encoding::kF16, 1, coding.factor};
-  plain.bytes = at / 8 + 2;
+  at += 16;
+  if (is_offset) {
+    layout.m = {at, Encoding::kF16, -1, coding.factor};
+    at += 16;
+  }
+  plain.bytes = at / 8;
   plain.layout = std::move(layout);
   return plain;
 }

@@ -19,8 +19,9 @@ double ReadScale(const Field& field, std::span<const std::byte> block, std::uint
 void DequantizeBlock(const Format& format, std::span<const std::byte> block, std::span<double> out) {
   const Layout& layout = *format.layout;
   const double d = layout.d.factor * DecodeFloat(layout.d.encoding, block.subspan(layout.d.base_bit / 8));
-  const double m =
-      layout.m ? layout.m->sign * DecodeFloat(layout.m->encoding, block.subspan(layout.m->base_bit / 8)) : 0;
+  const double m = layout.m ? layout.m->sign * layout.m->factor *
+                                  DecodeFloat(layout.m->encoding, block.subspan(layout.m->base_bit / 8))
+                            : 0;
   for (std::uint32_t group = 0; group * layout.elements_per_scale < format.elements; ++group) {
     const double scale = layout.scales ? d * ReadScale(*layout.scales, block, group) : d;
     const double offset = layout.minimums ? m * ReadField(*layout.minimums, block, group) : m;

@@ -46,7 +46,7 @@ struct ScaleWord {
   std::uint32_t base_bit = 0;
   Encoding encoding = Encoding::kF16;
   std::int32_t sign = 1;  // of m only
-  float factor = 1;       // of d only: a power of two
+  float factor = 1;       // a power of two; a row gives it to d alone
 };
 
 /// The layout of one block. Float formats have only `encoding`.

@@ -53,7 +53,8 @@ class DequantizeRow {
   void Block(Value from, Value to) {
     Value d = BlockScale(from, row_.d);
     if (row_.d.factor != 1) d = d * b_.F32(row_.d.factor);
-    const Value m = row_.m ? BlockScale(from, *row_.m) : Value();
+    Value m = row_.m ? BlockScale(from, *row_.m) : Value();
+    if (row_.m && row_.m->factor != 1) m = m * b_.F32(row_.m->factor);
     Value scale, minimum;
     for (std::uint32_t element = 0; element < format_.elements; element += lanes_) {
       if (element % row_.elements_per_scale == 0) {

@@ -179,6 +179,7 @@ class Gemv {
     Value m;
     if (layout_.has_m) {
       m = Scale(weights, row.m->encoding, layout_.m_offset);
+      if (row.m->factor != 1) m = m * b_.F32(row.m->factor, lanes_);
       if (row.m->sign < 0) m = b_.F32(0, lanes_) - m;
     }
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
