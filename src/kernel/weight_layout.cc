@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kChunk = 32;        // elements: one word of a plane of one bit
 constexpr std::uint32_t kMostChunk = 256;   // of blocks that are no multiple of it
 constexpr std::uint32_t kSumsPerGroup = 4;  // minimums per word
-constexpr std::uint32_t kPackedBits = 4;    // of a scale that shares a byte with a minimum
+constexpr std::uint32_t kHalfBits = 4;      // of a scale that shares a byte
 constexpr std::size_t kMostCodebook = 16;   // entries: one table lookup
 
 std::unexpected<Error> Illegal(const formats::Format& format, std::string reason) {
@@ -71,10 +71,10 @@ void ChooseStoredCodes(const formats::Layout& row, WeightLayout& layout) {
 
 void PlaceFields(WeightLayout& layout, std::uint32_t bits) {
   const std::uint32_t lanes = layout.lanes;
-  layout.chunk_offset = layout.MinimumWords() * 4 * lanes;
+  layout.chunk_offset = (layout.MinimumWords() + layout.ScaleWords()) * 4 * lanes;
   std::uint32_t at = 0;
   layout.scale_offset = at;
-  if (layout.has_scales && !layout.is_packed) at += layout.SubsPerChunk() * lanes;
+  if (layout.has_scales && layout.scale_place == ScalePlace::kBytes) at += layout.SubsPerChunk() * lanes;
   layout.planes = SplitIntoPlanes(bits);
   for (Plane& plane : layout.planes) {
     plane.offset = at;
@@ -85,6 +85,14 @@ void PlaceFields(WeightLayout& layout, std::uint32_t bits) {
   const formats::Layout& row = *layout.format->layout;
   layout.m_offset = layout.d_offset + ScaleBytes(row.d.encoding) * lanes;
   layout.block_bytes = layout.m_offset + (layout.has_m ? ScaleBytes(row.m->encoding) * lanes : 0);
+}
+
+ScalePlace PlaceOfScales(const formats::Layout& row, const WeightLayout& layout) {
+  if (!layout.has_minimums || row.scales->is_signed || row.scales->encoding) return ScalePlace::kBytes;
+  const std::uint32_t scale_bits = row.scales->bits, minimum_bits = row.minimums->bits;
+  if (scale_bits <= kHalfBits && minimum_bits <= kHalfBits) return ScalePlace::kHalves;
+  const bool fits = scale_bits > kHalfBits && scale_bits - kHalfBits + minimum_bits <= 8;
+  return fits && layout.elements / layout.scale_elements % 8 == 0 ? ScalePlace::kSpread : ScalePlace::kBytes;
 }
 
 /// Elements of a chunk and of a sub-block; the reason when there is no such division.
@@ -111,6 +119,10 @@ Result<void> ChooseChunks(const formats::Format& format, const formats::Layout& 
 }
 
 }  // namespace
+
+std::uint32_t WeightLayout::ScaleWords() const {
+  return scale_place == ScalePlace::kSpread ? elements / scale_elements / 8 : 0;
+}
 
 std::uint32_t WeightLayout::MinimumWords() const {
   return has_minimums ? (elements / scale_elements + kSumsPerGroup - 1) / kSumsPerGroup : 0;
@@ -139,8 +151,7 @@ Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lane
   if (row.codes.bits > 8 || row.codebook.size() > kMostCodebook) {
     return Illegal(format, fmt::format("codes of {} bits", row.codes.bits));
   }
-  layout.is_packed = layout.has_minimums && row.scales->bits <= kPackedBits && row.minimums->bits <= kPackedBits &&
-                     !row.scales->is_signed && !row.scales->encoding;
+  layout.scale_place = PlaceOfScales(row, layout);
   ChooseStoredCodes(row, layout);
   PlaceFields(layout, row.codes.bits);
   return layout;

@@ -9,9 +9,8 @@
 // A chunk is 32 elements, or more where a sub-block or a block asks for it. A plane holds `width` bits of each code;
 // one of its words holds 32 / width elements, element 4j + i in byte i at bit width * j, so that a shift and a mask
 // give four codes ready for a byte dot product; the last word of a chunk may be part empty. Codes that are signed in
-// the file (or looked up in a codebook) are stored biased, as unsigned bytes need. Where scales and minimums both fit
-// four bits, the minimum words hold both: the scale in the low half of each byte. d and m keep the file's encoding. All
-// of it is derived from the format's layout row.
+// the file (or looked up in a codebook) are stored biased, as unsigned bytes need. Scales share bytes with minimums
+// where both fit (ScalePlace). d and m keep the file's encoding. All of it is derived from the format's layout row.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +47,13 @@ struct Plane {
   std::uint32_t offset = 0;  // bytes from the start of a chunk
 };
 
+/// Where the whole numbers of sub-block scales lie. Minimums are a byte each, four to a word, before the chunks.
+enum class ScalePlace : std::uint8_t {
+  kBytes,   // a byte each, before the chunk's planes
+  kHalves,  // in the low half of the minimum's byte, whose high half is the minimum: both have four bits at most
+  kSpread,  // their low four bits two to a byte after the minimums, the others above the minimum: at most twelve in all
+};
+
 struct WeightLayout {
   const formats::Format* format = nullptr;  // whose blocks are rearranged: the plain one of a format with a coding
   std::uint32_t lanes = 0;
@@ -59,7 +65,7 @@ struct WeightLayout {
   std::uint32_t chunk_elements = 0;
   std::uint32_t scale_elements = 0;  // per sub-block (a chunk when a block has no sub-scales)
   bool has_scales = false, has_minimums = false, has_m = false;
-  bool is_packed = false;          // scales lie in the minimums' words
+  ScalePlace scale_place = ScalePlace::kBytes;
   std::int32_t bias = 0;           // subtracted from every stored code
   std::int32_t code_max = 0;       // largest stored code
   std::vector<Plane> planes;       // narrow first
@@ -72,6 +78,9 @@ struct WeightLayout {
   [[nodiscard]] bool IsSplit(Dot dot) const { return dot == Dot::kMaddBytes && code_max > 128; }
   [[nodiscard]] std::uint32_t SubsPerChunk() const { return chunk_elements / scale_elements; }
   [[nodiscard]] std::uint32_t MinimumWords() const;  // per block and row
+  [[nodiscard]] std::uint32_t ScaleWords() const;    // of kSpread, after them: one for eight sub-blocks
+  /// Of kSpread: the bit of a minimum's byte where the scale's bits from the fourth on begin.
+  [[nodiscard]] std::uint32_t SpreadBit() const { return 8 - (format->layout->scales->bits - 4); }
   [[nodiscard]] std::uint64_t GroupBytes(std::uint64_t cols) const { return cols / elements * block_bytes; }
   [[nodiscard]] std::uint64_t TableBytes(std::uint64_t rows, std::uint64_t cols) const {
     return (rows + lanes - 1) / lanes * GroupBytes(cols);

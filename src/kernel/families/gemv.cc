@@ -13,8 +13,6 @@ namespace boltbeam::kernel {
 namespace {
 
 constexpr std::uint32_t kEvenBytes = 0x00FF00FF;
-constexpr std::uint32_t kEvenHighHalves = 0x000F000F;  // of bytes whose high halves were shifted down
-constexpr std::uint32_t kLowHalf = 0xF;
 constexpr std::int32_t kHalfBase = 16;  // of a number of a codebook that is split in two
 
 std::string_view DotName(Dot dot) {
@@ -168,8 +166,9 @@ class Gemv {
   }
 
   void IntegerBlock(Value weights, Value input, std::vector<Value>& carried) {
-    minimum_words_.clear();
+    scale_words_.clear();
     std::vector<Value> minimums = Minimums(weights, input);
+    if (layout_.scale_place == ScalePlace::kSpread) SpreadScales(weights);
     std::vector<Value> total(geometry_.columns);
     for (std::uint32_t chunk = 0; chunk < layout_.chunks; ++chunk) Chunk(weights, input, chunk, total);
     b_.Note(layout_.has_m ? "the block's scale and minimum" : "the block's scale");
@@ -199,14 +198,16 @@ class Gemv {
   std::vector<Value> Minimums(Value weights, Value input) {
     std::vector<Value> sums(geometry_.columns);
     if (!layout_.has_minimums) return sums;
-    const Value mask = b_.U32(layout_.is_packed ? kEvenHighHalves : kEvenBytes, lanes_);
+    const bool halves = layout_.scale_place == ScalePlace::kHalves;
+    const std::uint32_t bits = halves ? 4 : layout_.scale_place == ScalePlace::kSpread ? layout_.SpreadBit() : 8;
+    const Value mask = b_.U32(0x00010001U * ((1U << bits) - 1), lanes_);
     for (std::uint32_t group = 0; group < layout_.MinimumWords(); ++group) {
       b_.Note(fmt::format("{}minimums of sub-blocks {} to {} x sums of their activations", turn_, group * 4,
                           group * 4 + 3));
       const Value word = Words(weights, std::int64_t{group} * 4 * lanes_);
-      minimum_words_.push_back(word);
-      const Value even = (layout_.is_packed ? Shr(word, 4) : word) & mask;
-      const Value odd = Shr(word, layout_.is_packed ? 12 : 8) & mask;
+      scale_words_.push_back(word);
+      const Value even = (halves ? Shr(word, 4) : word) & mask;
+      const Value odd = Shr(word, halves ? 12 : 8) & mask;
       for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
         const std::int64_t at = activations_.sums_offset + group * 8;
         const Value first = MaddHalves(even, Broadcast(input, c, at));
@@ -236,6 +237,22 @@ class Gemv {
     }
   }
 
+  /// Puts the scales of kSpread together, four to a word: low halves from their own words, the rest from the minimums'.
+  void SpreadScales(Value weights) {
+    b_.Note(turn_ + "scales of all sub-blocks");
+    const std::uint32_t high_bits = layout_.format->layout->scales->bits - 4;
+    const Value low_mask = b_.U32(0x0F0F0F0F, lanes_);
+    const Value high_mask = b_.U32(0x10101010U * ((1U << high_bits) - 1), lanes_);
+    for (std::uint32_t word = 0; word < layout_.ScaleWords(); ++word) {
+      const Value low = Words(weights, std::int64_t{layout_.MinimumWords() + word} * 4 * lanes_);
+      for (const std::uint32_t half : {0U, 1U}) {
+        Value& scales = scale_words_[2 * word + half];
+        const Value high = Shr(scales, static_cast<std::int32_t>(layout_.SpreadBit() - 4)) & high_mask;
+        scales = (Shr(low, static_cast<std::int32_t>(4 * half)) & low_mask) | high;
+      }
+    }
+  }
+
   /// The scales of a chunk's sub-blocks: whole numbers, or f32 where the format encodes them so.
   std::vector<Value> SubScales(Value weights, std::int64_t base, std::uint32_t chunk) {
     std::vector<Value> scales;
@@ -247,10 +264,12 @@ class Gemv {
       const std::int64_t at = base + layout_.scale_offset + sub * lanes_;
       if (field.encoding) {
         scales.push_back(Scale(weights, *field.encoding, at));
-      } else if (layout_.is_packed) {
+      } else if (layout_.scale_place != ScalePlace::kBytes) {
         const std::uint32_t index = chunk * layout_.SubsPerChunk() + sub;
-        const Value word = Shr(minimum_words_[index / 4], static_cast<std::int32_t>(index % 4 * 8));
-        scales.push_back((word & b_.U32(kLowHalf, lanes_)) - field.bias);
+        const std::uint32_t mask = layout_.scale_place == ScalePlace::kHalves ? 0xF : 0xFF;
+        Value scale = Shr(scale_words_[index / 4], static_cast<std::int32_t>(index % 4 * 8));
+        if (mask != 0xFF || index % 4 != 3) scale = scale & b_.U32(mask, lanes_);
+        scales.push_back(scale - field.bias);
       } else {
         scales.push_back(Words(weights, at, field.is_signed ? Memory::kS8 : Memory::kU8) - field.bias);
       }
@@ -367,10 +386,10 @@ class Gemv {
   const std::uint16_t lanes_;
   Builder b_;
   std::uint32_t weights_ = 0, input_ = 0, output_ = 0, bias_ = 0, state_ = 0;
-  std::int64_t at_ = 0, in_ = 0;      // constant offsets of the block being written
-  std::vector<Value> minimum_words_;  // of the block being written
-  std::string turn_;                  // which block of a turn it is, for notes
-  Value group_out_;                   // byte offset of the group's rows in a column
+  std::int64_t at_ = 0, in_ = 0;    // constant offsets of the block being written
+  std::vector<Value> scale_words_;  // of the block being written: scales of kHalves and kSpread, four to a word
+  std::string turn_;                // which block of a turn it is, for notes
+  Value group_out_;                 // byte offset of the group's rows in a column
 };
 
 }  // namespace

@@ -68,21 +68,41 @@ class Rearrange {
 
   void Minimums(Value from, Value to) {
     const std::uint32_t subs = layout_.elements / layout_.scale_elements;
-    const std::uint32_t first = layout_.is_packed ? 4 : 0;  // bit of a minimum in its byte
-    b_.Note(layout_.is_packed ? "minimums and scales, four of each to a word" : "minimums, four to a word");
+    const bool halves = layout_.scale_place == ScalePlace::kHalves;
+    const bool spread = layout_.scale_place == ScalePlace::kSpread;
+    const std::uint32_t first = halves ? 4 : 0;  // bit of a minimum in its byte
+    b_.Note(halves || spread ? "minimums and scales, four of each to a word" : "minimums, four to a word");
     for (std::uint32_t word = 0; word < layout_.MinimumWords(); ++word) {
       WordSource source;
       source.fill(-1);
       for (std::uint32_t bit = 0; bit < 32; ++bit) {
         const std::uint32_t sub = word * 4 + bit / 8;
+        const std::uint32_t at = bit % 8;
         if (sub >= subs) continue;
-        if (bit % 8 < first) {
-          source[bit] = SourceBit(*row_.scales, sub, bit % 8);
-        } else if (bit % 8 - first < row_.minimums->bits) {
-          source[bit] = SourceBit(*row_.minimums, sub, bit % 8 - first);
+        if (at < first) {
+          source[bit] = SourceBit(*row_.scales, sub, at);
+        } else if (at - first < row_.minimums->bits) {
+          source[bit] = SourceBit(*row_.minimums, sub, at - first);
+        } else if (spread && at >= layout_.SpreadBit()) {
+          source[bit] = SourceBit(*row_.scales, sub, at - layout_.SpreadBit() + 4);
         }
       }
       b_.Store(target_, to, Assemble(from, source), Memory::kWord, std::int64_t{word} * 4 * lanes_);
+    }
+    if (spread) ScaleWords(from, to);
+  }
+
+  /// The low four bits of eight scales: the first four in the low halves of the bytes.
+  void ScaleWords(Value from, Value to) {
+    b_.Note("low four bits of the scales, eight to a word");
+    for (std::uint32_t word = 0; word < layout_.ScaleWords(); ++word) {
+      WordSource source;
+      for (std::uint32_t bit = 0; bit < 32; ++bit) {
+        const std::uint32_t sub = word * 8 + bit % 8 / 4 * 4 + bit / 8;
+        source[bit] = SourceBit(*row_.scales, sub, bit % 4);
+      }
+      b_.Store(target_, to, Assemble(from, source), Memory::kWord,
+               std::int64_t{layout_.MinimumWords() + word} * 4 * lanes_);
     }
   }
 
@@ -90,7 +110,7 @@ class Rearrange {
     const std::int64_t base = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
     const std::uint32_t first = chunk * layout_.chunk_elements;
     const std::uint32_t last = first + layout_.chunk_elements - 1;
-    if (layout_.has_scales && !layout_.is_packed) {
+    if (layout_.has_scales && layout_.scale_place == ScalePlace::kBytes) {
       const std::uint32_t subs = layout_.SubsPerChunk();
       b_.Note(fmt::format("scales of elements {} to {}", first, last));
       for (std::uint32_t sub = 0; sub < subs; ++sub) {
