@@ -135,6 +135,14 @@ TEST(GemvTest, AGeometryThatOverflowsIsRefused) {
   EXPECT_EQ(BuildGemv(layout, {8, Dot::kDot4, 1, 1, true, 0}, {8, 33}).error().code, Code::kKernelIllegal);
 }
 
+TEST(WeightLayoutTest, TablesAreAsLargeAsInTheFile) {
+  for (const char* name : {"F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q4_K", "Q5_K", "Q6_K",
+                           "IQ4_NL", "MXFP4", "NVFP4", "TQ2_0"}) {
+    const formats::Format& format = *formats::FindFormat(name);
+    EXPECT_EQ(LayoutFor(format, 16).value().block_bytes, 16 * format.bytes) << name;
+  }
+}
+
 TEST(DequantizeRowTest, AgreesWithTheReference) {
   for (const formats::Format& format : formats::AllFormats()) {
     if (!format.layout || !formats::CanQuantize(format)) continue;
