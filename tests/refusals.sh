@@ -53,6 +53,9 @@ refuse 2 'no flag --no-such-flag' bound --no-such-flag
 refuse 1 'missing.gguf' inspect missing.gguf
 for file in bad-cut bad-tail bad-zip bad-empty bad-hostile; do refuse 1 "$file" inspect $file.gguf; done
 refuse 1 'bad-folder' inspect bad-folder
+sed 's/qwen3/\x1b[31m/' good.gguf >bad-escape.gguf
+refuse 1 '\x1b[31m' inspect bad-escape.gguf
+! grep -q $'\x1b' stderr || complain "an escape sequence of a file reached the terminal"
 refuse 2 'no-such-chip' bound good.gguf --chip no-such-chip
 refuse 2 "model 'nobody'" synth nobody:F32
 refuse 2 "type 'Q9'" synth tiny-llama:Q9
@@ -98,6 +101,12 @@ status=$?
 (($(wc -l <stderr) == 1)) || complain "Ctrl-C: not one line: $(head -c 300 stderr)"
 nothing_left 'Ctrl-C'
 
+# While tokens are computed, too.
+SECONDS=0
+timeout --signal=INT 2 env --default-signal=INT "$program" bench -m good.gguf -p 0 -n 16777216 -t 1 >stdout 2>stderr </dev/null
+((SECONDS < 20)) || complain "Ctrl-C in bench: stopped after $SECONDS s"
+grep -q 'stopped by the user' stderr || complain "Ctrl-C in bench: $(head -c 300 stderr)"
+
 # Twice, the second before the first was heeded: the process ends at once and still leaves nothing.
 env --default-signal=INT "$program" synth qwen3-4b:F32 --out stopped.gguf >stdout 2>stderr </dev/null &
 stopped=$!
@@ -122,6 +131,12 @@ refuse 1 'holes' bench -m good.gguf.sparse -t 1
 refuse 2 '-1' audit good.gguf -t -1
 refuse 2 'nan' audit good.gguf --seconds nan
 refuse 1 'bad-tail' audit bad-tail.gguf
+
+# Everything that a person reads fits 80 columns.
+for command in '' inspect bound chip 'chip measure' run perplexity bench audit kernel 'kernel show' synth doctor; do
+  wide=$("$program" $command --help | awk 'length > 80' | head -n 1)
+  [[ -z $wide ]] || complain "$command --help: wider than 80 columns: $wide"
+done
 
 ((failures == 0)) || exit 1
 echo "every refusal is one clear line"

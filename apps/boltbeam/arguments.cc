@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 #include <string_view>
+
+#include "report/table.h"
 
 namespace boltbeam::app {
 namespace {
@@ -43,6 +46,28 @@ std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_p
     if (end == names.size() || names[end] == ',') names.erase(at, 1);
   }
   return names;
+}
+
+namespace {
+
+/// A line of at most 80 columns and what follows it, under the column where its description begins.
+std::string WrapLine(std::string_view line) {
+  constexpr std::size_t kWidth = 80, kDescription = 30;
+  const bool is_row = line.starts_with("  ") && line.size() > kDescription && line[kDescription - 1] == ' ';
+  const std::size_t indent = is_row ? kDescription : 2;
+  const std::string_view head = line.substr(0, is_row ? kDescription : 0);
+  return std::string(head) + report::Wrap(line.substr(head.size()), indent, kWidth, head.size());
+}
+
+}  // namespace
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  std::istringstream help(CLI::Formatter::make_help(app, std::move(name), mode));
+  std::string text;
+  for (std::string line; std::getline(help, line);) {
+    text += (report::DisplayWidth(line) > 80 ? WrapLine(line) : line) + "\n";
+  }
+  return text;
 }
 
 }  // namespace boltbeam::app

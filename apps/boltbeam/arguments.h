@@ -15,6 +15,7 @@ std::vector<std::string> NormaliseArguments(int argc, const char* const* argv);
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 
 }  // namespace boltbeam::app

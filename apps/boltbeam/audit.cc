@@ -51,7 +51,8 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   std::vector<int> cpus = chip::UsableCpus();
   cpus.resize(std::min<std::size_t>(cpus.size(), engine->options().threads));
   runtime::KernelCache kernels(codegen::TargetFor(machine), cache_folder);
-  const std::uint64_t token_bytes = audit::MemoryBytes(audit::PartFloors(model, options.depths.front(), 2));
+  const std::uint64_t token_bytes =
+      audit::MemoryBytes(audit::PartFloors(model, options.depths.front(), arguments.engine.cache_k == "f32" ? 4 : 2));
   BOLTBEAM_ASSIGN(const auto bandwidth, audit::ProbeBandwidth::Create(kernels, machine, cpus, token_bytes));
   Progress progress("auditing");
   audit::Hooks hooks;

@@ -63,7 +63,8 @@ Result<void> RunChipMeasure(const Arguments& arguments, const Globals& globals) 
   }
   // More threads than the quota has CPUs for are stopped within each period, which looks like a slow memory.
   const auto quota = static_cast<std::size_t>(std::max(1.0, chip::CpuQuota()));
-  cpus.resize(arguments.threads != 0 ? arguments.threads : std::min(cpus.size(), quota));
+  const std::size_t usable = std::min(cpus.size(), quota);
+  cpus.resize(arguments.threads != 0 ? arguments.threads : usable);
   runtime::KernelCache kernels(codegen::TargetFor(machine), (paths.cache / "kernels").string());
   std::vector<chip::Fact> facts;
   const measure::Counters counters = measure::ReadCounters();
@@ -81,8 +82,13 @@ Result<void> RunChipMeasure(const Arguments& arguments, const Globals& globals) 
   }
   machine.facts.insert(machine.facts.end(), facts.begin(), facts.end());
   const std::string file = chip::MeasuredFile(paths.data.string(), machine.id);
-  BOLTBEAM_TRY(base::WriteFileAtomically(file, chip::ChipToJson(machine)));
-  Note(fmt::format("written to {}", file));
+  if (cpus.size() < usable) {
+    Note(fmt::format("not kept: measured on {} of {} CPUs; without -t the figures become this machine's", cpus.size(),
+                     usable));
+  } else {
+    BOLTBEAM_TRY(base::WriteFileAtomically(file, chip::ChipToJson(machine)));
+    Note(fmt::format("written to {}", file));
+  }
   return WriteOutput(globals,
                      globals.format == "json" ? FactsJson(machine, facts) : FactsTable(globals, machine, facts));
 }

@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "command.h"
 #include "doctor_checks.h"
+#include "report/table.h"
 
 namespace boltbeam::app {
 namespace {
@@ -30,8 +31,11 @@ std::string AsText(const std::vector<Finding>& findings) {
   }
   std::string text;
   for (const Finding& finding : findings) {
-    text += fmt::format("{:<{}}  {:<{}}  {}\n", finding.item, item_width, finding.state, state_width, finding.detail);
-    if (!finding.fix.empty()) text += fmt::format("{:{}}    -> {}\n", "", item_width + state_width, finding.fix);
+    const std::size_t indent = item_width + state_width + 4;
+    text += fmt::format("{:<{}}  {:<{}}  {}\n", finding.item, item_width, finding.state, state_width,
+                        report::Wrap(finding.detail, indent, 80, indent));
+    if (finding.fix.empty()) continue;
+    text += fmt::format("{:{}}-> {}\n", "", indent, report::Wrap(finding.fix, indent + 3, 80, indent + 3));
   }
   return text;
 }

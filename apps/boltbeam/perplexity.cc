@@ -60,7 +60,7 @@ Result<void> TakeText(const Arguments& arguments, const model::Model& model, mea
 std::string Json(const Arguments& arguments, const engine::Engine& engine, const measure::PerplexityResult& result,
                  std::uint32_t context) {
   nlohmann::ordered_json json;
-  json["schema"] = "boltbeam.perplexity/1";
+  json["schema"] = "boltbeam.perplexity.v1";
   json["model"] = arguments.model;
   json["context"] = context;
   json["threads"] = engine.options().threads;
@@ -100,8 +100,9 @@ std::string Text(const measure::PerplexityResult& result) {
   if (!result.has_base) return text;
   constexpr double kPercent = 100;
   text += fmt::format("base's perplexity {:.4f}\n", result.base_perplexity);
-  text += fmt::format("KL divergence     mean {:.3e} +/- {:.1e}, median {:.3e}, 99 % {:.3e}, largest {:.3e}\n",
-                      result.kl_mean, result.kl_mean_error, result.kl_median, result.kl_p99, result.kl_max);
+  text += fmt::format(
+      "KL divergence     mean {:.3e} +/- {:.1e}\n                  median {:.3e}, 99 % {:.3e}, largest {:.3e}\n",
+      result.kl_mean, result.kl_mean_error, result.kl_median, result.kl_p99, result.kl_max);
   text += fmt::format("top-1 agreement   {:.2f} %\n", kPercent * result.top1_agreement);
   if (result.misses.empty()) return text;
   const auto widest = std::ranges::max_element(result.misses, {}, &measure::Miss::gap);

@@ -142,7 +142,7 @@ Result<void> Generate(engine::Session& session, const model::Tokenizer& tokenize
 std::string Json(const Arguments& arguments, const engine::Engine& engine, const Outcome& outcome) {
   const engine::MemoryUse memory = engine.memory();
   nlohmann::ordered_json json;
-  json["schema"] = "boltbeam.run/1";
+  json["schema"] = "boltbeam.run.v1";
   json["model"] = arguments.model;
   json["threads"] = engine.options().threads;
   json["context"] = engine.options().context;

@@ -168,8 +168,8 @@ Token TokenOf(const AccountInput& input, const std::vector<std::size_t>& chosen,
   token.traced_ns = token.floor_ns + token.lost_ns + token.gaps_ns;
   token.unaccounted_ns = roofline::UnaccountedNs(token.now_ns, token.floor_ns, token.lost_ns, token.gaps_ns);
   std::vector<double> tokens;
-  for (const Pair& pair : input.pairs) tokens.push_back(pair.token_ns);
-  const measure::Interval interval = measure::BootstrapMedian(tokens, input.seed);
+  for (const std::size_t index : chosen) tokens.push_back(input.pairs[index].token_ns);
+  const measure::Interval interval = measure::BootstrapMean(tokens, input.seed);
   token.now_low_ns = interval.low;
   token.now_high_ns = interval.high;
   return token;

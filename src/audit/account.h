@@ -61,7 +61,7 @@ struct Token {
   double now_ns = 0, floor_ns = 0, lost_ns = 0, gaps_ns = 0, unaccounted_ns = 0;
   double wait_ns = 0, host_ns = 0;         // the two kinds of gaps
   double traced_ns = 0;                    // floor + lost + gaps
-  double now_low_ns = 0, now_high_ns = 0;  // 95 % interval of the median token
+  double now_low_ns = 0, now_high_ns = 0;  // 95 % bootstrap interval of now_ns
 };
 
 struct Account {

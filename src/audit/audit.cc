@@ -122,7 +122,7 @@ Error Explain(const DepthRun& run, const Result<Account>& account) {
 
 Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds_before, double seconds_total,
                            const Hooks& hooks) {
-  BOLTBEAM_TRY(measure::FillContext(run.engine, run.session, run.depth, options.seed));
+  BOLTBEAM_TRY(measure::FillContext(run.engine, run.session, run.depth, options.seed, {{}, hooks.cancelled}));
   BOLTBEAM_TRY(PrepareWindow(run, options.seed));
   const std::uint64_t begin = base::MonotonicNs();
   for (double seconds = 0; seconds < options.seconds || run.round_count < kLeastRounds;
@@ -188,7 +188,9 @@ Result<void> RequireTieOut(const Audit& audit) {
   for (const Account& account : audit.accounts) {
     if (account.band > kWidestBand) {
       return Fail(Code::kMeasurementUnstable, fmt::format("depth {}", account.depth),
-                  fmt::format("a read bandwidth that varied by {:.0f} % from round to round", account.band * 100),
+                  fmt::format("a read bandwidth that varied by {:.0f} % from round to round, {:.1f} % of the token "
+                              "unaccounted for",
+                              account.band * 100, account.token.unaccounted_ns / account.token.now_ns * 100),
                   fmt::format("at most {:.0f} %: a quieter machine", kWidestBand * 100));
     }
     if (account.TiesOut()) continue;

@@ -173,12 +173,18 @@ TEST_P(SlowedKernel, ShowsOnItsOwnRowAndNowhereElse) {
   EXPECT_GT(compared.Ratio(part), 1 + GetParam() * 0.5) << turns << " turns";
   EXPECT_LT(compared.Ratio(part), 1 + GetParam() * 1.5);
   const double added = measure::Median(compared.slowed.at(part)) - measure::Median(compared.plain.at(part));
+  // The witness that no time stamp touches: the whole token grew by what the row says. 5 % of one part is a percent of
+  // the token, which the machine's own drift hides.
+  if (GetParam() >= 0.2) {
+    const double token_added = (compared.Ratio("token") - 1) * measure::Median(compared.plain.at("token"));
+    EXPECT_NEAR(token_added, added, 0.5 * added) << "the token without stamps";
+  }
   for (const auto& [role, times] : compared.plain) {
     if (role == part || role == "token") continue;
     // Memory speeds up and slows down under every part by a percent or so: what counts is the share of a large part and
     // the time of a small one.
     const double share = std::abs(compared.Ratio(role) - 1);
-    EXPECT_TRUE(share < GetParam() / 2 || share * measure::Median(times) < 0.35 * added)
+    EXPECT_TRUE(share < GetParam() / 2 || share * measure::Median(times) < 0.25 * added)
         << role << " by " << share * 100 << " %";
   }
 }

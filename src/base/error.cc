@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/printable.h"
+
 namespace boltbeam {
 namespace {
 
@@ -27,8 +29,11 @@ std::string_view CodeMeaning(Code code) { return Row(code).meaning; }
 Group CodeGroup(Code code) { return Row(code).group; }
 
 std::string Error::Message() const {
-  std::string text = where.empty() ? found : where + ": " + found;
-  if (!expected.empty()) text += "; expected " + expected;
+  // Parts of it may come from a stranger's file: one line, no terminal escapes, no flood.
+  constexpr std::size_t kMost = 1000;
+  const auto shown = [](const std::string& part) { return base::Printable(part, kMost); };
+  std::string text = where.empty() ? shown(found) : shown(where) + ": " + shown(found);
+  if (!expected.empty()) text += "; expected " + shown(expected);
   return text;
 }
 

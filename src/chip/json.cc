@@ -113,7 +113,11 @@ Result<Chip> ChipFromJson(std::string_view text, const std::string& where) {
   try {
     return ParseChip(json::parse(text), where);
   } catch (const json::exception& error) {
-    return Fail(Code::kJson, where, error.what(), "the layout of " + std::string(kSchema));
+    // The library's own name and number of the error mean nothing to who wrote the file.
+    const std::string_view what = error.what();
+    const std::size_t end = what.find("] ");
+    return Fail(Code::kJson, where, std::string(end == std::string_view::npos ? what : what.substr(end + 2)),
+                "the layout of " + std::string(kSchema));
   }
 }
 

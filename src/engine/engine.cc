@@ -132,7 +132,8 @@ class MachineEngine final : public Engine {
     const std::uint64_t columns = AlignUp<std::uint64_t>(options_.prompt_batch, 16);
     const std::uint64_t row = 4 * (std::uint64_t{hyper.hidden} * 5 + std::uint64_t{hyper.ffn} * 4 + hyper.vocab +
                                    4 * std::uint64_t{hyper.heads} * hyper.head_dim);
-    return columns * (row + PartialBytesPerColumn());
+    const std::uint64_t rope_tables = hyper.sliding_window != 0 ? 2 : 1;
+    return columns * (row + PartialBytesPerColumn()) + rope_tables * machine_.attention.context * hyper.rope_dims * 4;
   }
   std::uint64_t PartialBytesPerColumn() const {
     return machine_.attention.heads * (machine_.attention.context / kChunk) * machine_.attention.PartialBytes();

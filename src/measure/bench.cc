@@ -63,10 +63,30 @@ Result<void> AppendRange(std::string_view flag, std::string_view item, std::vect
   return {};
 }
 
+Result<void> Check(const BenchHooks& hooks) {
+  if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "bench", "stopped by the user");
+  return {};
+}
+
+/// In pieces, so that a long prompt can be stopped.
+Result<void> RunPrompt(engine::Session& session, std::span<const std::int32_t> tokens, const BenchHooks& hooks) {
+  constexpr std::size_t kPiece = 2048;
+  while (!tokens.empty()) {
+    BOLTBEAM_TRY(Check(hooks));
+    const std::size_t count = std::min(kPiece, tokens.size());
+    BOLTBEAM_TRY(session.Prompt(tokens.first(count)));
+    tokens = tokens.subspan(count);
+  }
+  return {};
+}
+
 Result<void> RunOnce(engine::Session& session, std::span<const std::int32_t> prompt,
-                     std::span<const std::int32_t> generated) {
-  if (!prompt.empty()) BOLTBEAM_TRY(session.Prompt(prompt));
-  for (const std::int32_t token : generated) BOLTBEAM_TRY(session.Decode(token));
+                     std::span<const std::int32_t> generated, const BenchHooks& hooks) {
+  BOLTBEAM_TRY(RunPrompt(session, prompt, hooks));
+  for (const std::int32_t token : generated) {
+    BOLTBEAM_TRY(Check(hooks));
+    BOLTBEAM_TRY(session.Decode(token));
+  }
   return {};
 }
 
@@ -127,12 +147,13 @@ std::vector<double> BenchSamples::TokensPerSecond() const {
   return rates;
 }
 
-Result<void> FillContext(engine::Engine& engine, engine::Session& session, std::uint64_t depth, std::uint64_t seed) {
+Result<void> FillContext(engine::Engine& engine, engine::Session& session, std::uint64_t depth, std::uint64_t seed,
+                         const BenchHooks& hooks) {
   if (session.depth() > depth) BOLTBEAM_TRY(session.Truncate(depth));
   const std::uint64_t have = session.depth();
   if (have == depth) return {};
   const std::vector<std::int32_t> tokens = RandomTokens(engine.model().hyper().vocab, depth, seed);
-  return session.Prompt(std::span(tokens).subspan(have));
+  return RunPrompt(session, std::span(tokens).subspan(have), hooks);
 }
 
 Result<BenchSamples> RunBenchTest(engine::Engine& engine, engine::Session& session, const BenchTest& test,
@@ -145,16 +166,15 @@ Result<BenchSamples> RunBenchTest(engine::Engine& engine, engine::Session& sessi
   if (request.delay_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(request.delay_s));
 
   BenchSamples samples{test, UtcNow(), {}};
-  BOLTBEAM_TRY(FillContext(engine, session, test.n_depth, request.seed));
+  BOLTBEAM_TRY(FillContext(engine, session, test.n_depth, request.seed, hooks));
   if (request.warm_up) {
-    BOLTBEAM_TRY(RunOnce(session, prompt, generated.first(std::min<std::size_t>(1, generated.size()))));
+    BOLTBEAM_TRY(RunOnce(session, prompt, generated.first(std::min<std::size_t>(1, generated.size())), hooks));
   }
   for (std::uint32_t repetition = 0; repetition < request.repetitions; ++repetition) {
-    if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "bench", "stopped by the user");
     if (hooks.progress) hooks.progress(repetition, request.repetitions);
     BOLTBEAM_TRY(session.Truncate(test.n_depth));
     const std::uint64_t begin = base::Ticks();
-    BOLTBEAM_TRY(RunOnce(session, prompt, generated));
+    BOLTBEAM_TRY(RunOnce(session, prompt, generated, hooks));
     samples.ns.push_back(static_cast<std::uint64_t>(clock.ToNs(base::Ticks() - begin)));
     if (samples.ns.back() == 0) {
       return Fail(Code::kMeasurementImpossible, "bench", "a repetition that took no time", "work that takes time");

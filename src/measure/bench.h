@@ -67,7 +67,8 @@ Result<BenchSamples> RunBenchTest(engine::Engine& engine, engine::Session& sessi
 
 /// Brings the session to exactly depth positions of the context that the seed stands for. The session's own positions
 /// must have been made by this function (others are cut off by the caller).
-Result<void> FillContext(engine::Engine& engine, engine::Session& session, std::uint64_t depth, std::uint64_t seed);
+Result<void> FillContext(engine::Engine& engine, engine::Session& session, std::uint64_t depth, std::uint64_t seed,
+                         const BenchHooks& hooks = {});
 
 /// kSparseModel when the file has holes in place of weights: zeroes are not what a model reads.
 Result<void> RefuseSparse(const model::Model& model);

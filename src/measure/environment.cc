@@ -151,7 +151,7 @@ std::vector<std::string> SpoilingCauses(const Counters& before, const Counters& 
     causes.push_back(fmt::format("interrupted by other programs {:.0f} times", switches));
   }
   if (after.major_faults > before.major_faults) {
-    causes.push_back(fmt::format("{} pages read from disk", after.major_faults - before.major_faults));
+    causes.push_back(fmt::format("{} page(s) read from disk", after.major_faults - before.major_faults));
   }
   return causes;
 }

@@ -9,6 +9,8 @@
 namespace boltbeam::measure {
 namespace {
 
+constexpr double kLowQuantile = 0.025, kHighQuantile = 0.975;  // of a 95 % interval
+
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNormalFromMad = 1.4826;
 
@@ -84,6 +86,18 @@ Summary Summarise(std::span<const double> values) {
   return summary;
 }
 
+Interval BootstrapMean(std::span<const double> values, std::uint64_t seed, int resamples) {
+  if (values.empty() || AnyNotANumber(values)) return {kNotANumber, kNotANumber, kNotANumber};
+  std::mt19937_64 random(seed);
+  std::vector<double> means;
+  for (int i = 0; i < resamples; ++i) {
+    double sum = 0;
+    for (std::size_t k = 0; k < values.size(); ++k) sum += values[random() % values.size()];
+    means.push_back(sum / static_cast<double>(values.size()));
+  }
+  return {Mean(values), Quantile(means, kLowQuantile), Quantile(means, kHighQuantile)};
+}
+
 Interval BootstrapMedian(std::span<const double> values, std::uint64_t seed, int resamples) {
   if (values.empty() || AnyNotANumber(values)) return {kNotANumber, kNotANumber, kNotANumber};
   // The engine's own output is fixed by the standard, the distributions' are not: the index is taken by hand.
@@ -98,8 +112,7 @@ Interval BootstrapMedian(std::span<const double> values, std::uint64_t seed, int
     if (sample.size() % 2 == 0) median = (median + *std::max_element(sample.begin(), middle)) / 2;
     medians.push_back(median);
   }
-  constexpr double kLow = 0.025, kHigh = 0.975;
-  return {Median(values), Quantile(medians, kLow), Quantile(medians, kHigh)};
+  return {Median(values), Quantile(medians, kLowQuantile), Quantile(medians, kHighQuantile)};
 }
 
 std::vector<double> PairedLogRatios(std::span<const double> a, std::span<const double> b) {

@@ -32,6 +32,7 @@ struct Interval {
   double estimate = 0, low = 0, high = 0;
 };
 /// The median with a 95 % percentile interval from resamples of the values, drawn with a seed that is recorded.
+Interval BootstrapMean(std::span<const double> values, std::uint64_t seed, int resamples = 2000);
 Interval BootstrapMedian(std::span<const double> values, std::uint64_t seed, int resamples = 2000);
 
 /// log(b / a) of every pair; exp of its median is the paired ratio.

@@ -75,9 +75,11 @@ std::string Heading(const AuditSubject& subject, const audit::Account& account) 
 
 std::string Method(const audit::Audit& audit, const audit::Account& account) {
   return fmt::format(
-      "{} of {} pairs of windows (the middle half by time), {} tokens each, one window plain and one stamped. {}. "
+      "{} of {} pairs of windows (the middle half by time), {} each, one window plain and one stamped. {}. "
       "The session can't tell apart less than {}.{}",
-      account.pairs_used, account.pairs, audit.window_tokens, audit.bandwidth_method, Percent(account.band),
+      account.pairs_used, account.pairs,
+      audit.window_tokens == 1 ? "a token" : fmt::format("{} tokens", audit.window_tokens), audit.bandwidth_method,
+      Percent(account.band),
       account.cached_share < kCacheWorthNaming
           ? ""
           : fmt::format(

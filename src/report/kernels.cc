@@ -34,7 +34,7 @@ std::string_view ShortProvenance(kernel::Provenance provenance) {
 std::optional<double> BarriersNs(const engine::Engine& engine, const engine::Route& route,
                                  std::optional<double> barrier_ns) {
   const auto use = engine.route_uses().find(route.name);
-  if (!barrier_ns || use == engine.route_uses().end()) return std::nullopt;
+  if (!barrier_ns || use == engine.route_uses().end() || route.barriers == 0) return std::nullopt;
   return *barrier_ns * use->second * route.barriers;
 }
 
@@ -210,8 +210,8 @@ std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Fo
 }
 
 Result<std::string> KernelText(const PlannedKernel& kernel, const codegen::Target& target, Stage stage) {
-  std::string text = fmt::format("# {}: {}\n# part {}, {} steps a token, identity {}\n", kernel.program->name,
-                                 kernel.program->description, kernel.part, kernel.steps, kernel.id);
+  std::string text = fmt::format("# {}\n# part {}, {} steps a token\n# identity {}\n", kernel.program->name,
+                                 kernel.part, kernel.steps, kernel.id);
   const auto wanted = [stage](Stage one) { return stage == Stage::kAll || stage == one; };
   if (wanted(Stage::kProgram)) text += "\n## Loop program\n" + kernel::Print(*kernel.program);
   if (wanted(Stage::kIr)) {

@@ -52,9 +52,8 @@ std::size_t DisplayWidth(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !IsContinuation(c); }));
 }
 
-std::string Wrap(std::string_view text, std::size_t indent, std::size_t width) {
+std::string Wrap(std::string_view text, std::size_t indent, std::size_t width, std::size_t column) {
   std::string lines;
-  std::size_t column = 0;
   while (!text.empty()) {
     const std::size_t end = text.find(' ');
     const std::string_view word = text.substr(0, end);

@@ -52,7 +52,8 @@ class Table {
 /// Columns that text takes on a terminal: UTF-8 characters, not bytes.
 std::size_t DisplayWidth(std::string_view text);
 
-/// text in lines of at most width columns, each but the first after indent spaces.
-std::string Wrap(std::string_view text, std::size_t indent = 0, std::size_t width = 80);
+/// text in lines of at most width columns, each but the first after indent spaces; `column` columns of the first are
+/// taken.
+std::string Wrap(std::string_view text, std::size_t indent = 0, std::size_t width = 80, std::size_t column = 0);
 
 }  // namespace boltbeam::report
