@@ -64,9 +64,7 @@ TEST(ProbeProgramsTest, CopyAndWriteTouchTheirGrainsAndNoOthers) {
   for (std::size_t i = 0; i < target.size(); ++i) EXPECT_EQ(target[i], i / 32 == 1 ? source[i] : 7) << i;
   const std::array written{View(target)};
   ASSERT_TRUE(kernel::Interpret(WriteProgram(8, kGrainBytes), written, 2, 3));
-  for (std::size_t i = 0; i < target.size(); ++i) {
-    if (i / 32 == 2) EXPECT_EQ(target[i], i / 8 * 32) << i;  // the offset of its vector
-  }
+  for (std::size_t i = 64; i < target.size(); ++i) EXPECT_EQ(target[i], i / 8 * 32) << i;  // the offset of its vector
   EXPECT_EQ(target[0], 7U);
 }
 
