@@ -94,8 +94,9 @@ fi
 failures=$?
 nothing_left 'a full disk'
 
-# Ctrl-C in the middle of writing. A shell's background job ignores SIGINT; env undoes that.
-timeout --signal=INT 1 env --default-signal=INT "$program" synth qwen3-4b:F32 --out stopped.gguf >stdout 2>stderr </dev/null
+# Ctrl-C in the middle of writing. A shell's background job ignores SIGINT; env undoes that. Without --foreground the
+# signal would come twice.
+timeout --foreground --signal=INT 1 env --default-signal=INT "$program" synth qwen3-4b:F32 --out stopped.gguf >stdout 2>stderr </dev/null
 status=$?
 ((status != 0)) || complain "Ctrl-C: exit status 0"
 (($(wc -l <stderr) == 1)) || complain "Ctrl-C: not one line: $(head -c 300 stderr)"
@@ -103,7 +104,7 @@ nothing_left 'Ctrl-C'
 
 # While tokens are computed, too.
 SECONDS=0
-timeout --signal=INT 2 env --default-signal=INT "$program" bench -m good.gguf -p 0 -n 100000 -r 1 -t 1 >stdout 2>stderr </dev/null
+timeout --foreground --signal=INT 2 env --default-signal=INT "$program" bench -m good.gguf -p 0 -n 100000 -r 1 -t 1 >stdout 2>stderr </dev/null
 ((SECONDS < 8)) || complain "Ctrl-C in bench: stopped after $SECONDS s"
 grep -q 'stopped by the user' stderr || complain "Ctrl-C in bench: $(head -c 300 stderr)"
 
@@ -118,6 +119,7 @@ kill -CONT $stopped
 wait $stopped
 status=$?
 ((status == 130)) || complain "Ctrl-C twice: exit status $status"
+(($(wc -l <stderr) == 1)) || complain "Ctrl-C twice: not one line: $(head -c 300 stderr)"
 nothing_left 'Ctrl-C twice'
 
 refuse 1 'tokenizer' run good.gguf -p hello

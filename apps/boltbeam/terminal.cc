@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <string_view>
 
 #include "base/pending_file.h"
 #include "base/ticks.h"
@@ -19,6 +20,8 @@ volatile std::sig_atomic_t interrupted = 0;
 void OnInterrupt(int /*signal*/) {
   if (interrupted != 0) {
     base::PendingFile::RemoveAll();
+    constexpr std::string_view kLine = "boltbeam: stopped at once\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
     _exit(kInterruptedStatus);
   }
   interrupted = 1;
