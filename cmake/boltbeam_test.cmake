@@ -1,6 +1,6 @@
 # boltbeam_test(NAME FILE... [PROGRAM] [LABELS label...] [LIBS lib...]): one GoogleTest program and its CTest entry.
 # PROGRAM: it runs the real binary, whose path is BOLTBEAM_PROGRAM.
-# Fast tests carry no label; `slow` and `real` (needs a real model) are left out of `make test`'s first pass.
+# Fast tests carry no label. One of: slow; timing (measures time, and may be disturbed); real (needs a real model).
 include(GoogleTest)
 function(boltbeam_test name)
   if(NOT BOLTBEAM_TESTS)
