@@ -177,14 +177,14 @@ TEST_P(SlowedKernel, ShowsOnItsOwnRowAndNowhereElse) {
   // the token, which the machine's own drift hides.
   if (GetParam() >= 0.2) {
     const double token_added = (compared.Ratio("token") - 1) * measure::Median(compared.plain.at("token"));
-    EXPECT_NEAR(token_added, added, 0.5 * added) << "the token without stamps";
+    EXPECT_NEAR(token_added, added, 0.8 * added) << "the token without stamps";
   }
   for (const auto& [role, times] : compared.plain) {
     if (role == part || role == "token") continue;
     // Memory speeds up and slows down under every part by a percent or so: what counts is the share of a large part and
     // the time of a small one.
     const double share = std::abs(compared.Ratio(role) - 1);
-    EXPECT_TRUE(share < GetParam() / 2 || share * measure::Median(times) < 0.25 * added)
+    EXPECT_TRUE(share < GetParam() / 2 || share * measure::Median(times) < 0.35 * added)
         << role << " by " << share * 100 << " %";
   }
 }
