@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::ordered_json;
 using roofline::Bound;
-using roofline::Limit;
 using roofline::Part;
 using roofline::Pass;
 

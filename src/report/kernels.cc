@@ -199,7 +199,7 @@ std::string KernelListReport(const engine::Engine& engine, std::optional<double>
 std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Form form) {
   if (form == Form::kJson) return JsonText(CheckJson(checks));
   const auto wrong = std::ranges::count(checks, false, &engine::KernelCheck::ok);
-  const std::string text = TableText(form == Form::kCsv ? TensorTable(checks) : KernelTable(checks), form);
+  std::string text = TableText(form == Form::kCsv ? TensorTable(checks) : KernelTable(checks), form);
   if (form != Form::kText) return text;
   return text + "\n" +
          Wrap(

@@ -38,7 +38,7 @@ Program BuildGate(const VectorShape& shape, GateFunction function);
 
 /// One row of a table as it lies in the file, as f32, times `scale`. Buffers: source (rows of the file's row bytes),
 /// output.
-Result<Program> BuildDequantizeRow(const formats::Format& format, const VectorShape& shape, float scale = 1);
+Result<Program> BuildDequantizeRow(const formats::Format& coded, const VectorShape& shape, float scale = 1);
 
 /// The largest logit of each run of kArgmaxChunk, the first of equals. Work items are runs. Buffers: logits, partial
 /// (8 bytes a run: value, index).
