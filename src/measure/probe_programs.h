@@ -33,8 +33,8 @@ kernel::Program FmaProgram(std::uint16_t lanes, std::uint32_t accumulators);
 /// product can be moved out of the loop.
 kernel::Program DotProgram(std::uint16_t lanes, std::uint32_t accumulators);
 
-/// Buffers: in (not read), out. A work item: one integer addition in every accumulator, a vector instruction of the kind
-/// that most units can do.
+/// Buffers: in (not read), out. A work item: one integer addition in every accumulator, a vector instruction of the
+/// kind that most units can do.
 kernel::Program SimpleProgram(std::uint16_t lanes, std::uint32_t accumulators);
 
 /// Buffers: source, target. Work items are grains of so many bytes, copied.
