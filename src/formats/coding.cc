@@ -109,7 +109,7 @@ class Recoder {
           plus |= code_of(number + shift) << (8 * e);
           minus |= code_of(-number + shift) << (8 * e);
         }
-        words.push_back({plus, minus});
+        words.emplace_back(plus, minus);
       }
     }
     for (std::uint64_t bits = 0; bits < spread_.size(); ++bits) {

@@ -134,11 +134,15 @@ Result<void> File::IndexTensors() {
 Result<File> File::OpenParts(File given, const OpenOptions& options) {
   BOLTBEAM_ASSIGN(const PartKeys keys, given.ReadPartKeys());
   BOLTBEAM_ASSIGN(const PartName name, CheckName(given.path(), keys.number, keys.count));
+  const auto open = [&](std::uint32_t number, const OpenOptions& rest) -> Result<File> {
+    if (number == keys.number) return std::move(given);  // its turn comes once
+    return OpenPart(name.Path(number + 1), rest);
+  };
   std::optional<File> whole;
   for (std::uint32_t number = 0; number < name.count; ++number) {
     OpenOptions rest = options;
     if (whole) rest.metadata_limit_bytes -= std::min(rest.metadata_limit_bytes, whole->state_->contents.kept_bytes);
-    Result<File> part = number == keys.number ? std::move(given) : OpenPart(name.Path(number + 1), rest);
+    Result<File> part = open(number, rest);
     if (!part && part.error().code == Code::kFileNotFound) {
       return Fail(Code::kGgufSplitMissing, part.error().where, part.error().found,
                   fmt::format("part {} of {}, beside the others", number + 1, name.count));

@@ -34,7 +34,7 @@ std::string ReadText(const std::string& path) {
 using Arguments = std::vector<double>;
 
 const std::map<std::string, std::function<double(const Arguments&)>>& Functions() {
-  static const std::map<std::string, std::function<double(const Arguments&)>> functions = {
+  static const std::map<std::string, std::function<double(const Arguments&)>> kFunctions = {
       {"MemoryFloorNs", [](const Arguments& a) { return MemoryFloorNs(a.at(0), a.at(1)); }},
       {"ComputeFloorNs", [](const Arguments& a) { return ComputeFloorNs(a.at(0), a.at(1)); }},
       {"LimitTokensPerSecond", [](const Arguments& a) { return LimitTokensPerSecond(a.at(0), a.at(1)); }},
@@ -54,7 +54,7 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"Band", [](const Arguments& a) { return Band(a.at(0)); }},
       {"CachedShare", [](const Arguments& a) { return CachedShare(a.at(0), a.at(1)); }},
   };
-  return functions;
+  return kFunctions;
 }
 
 TEST(Formulas, EveryExampleOfTheDocumentHolds) {
@@ -129,8 +129,8 @@ TEST(Golden, RecordedBounds) {
 // ---------------------------------------------------------------- a whole model
 
 const model::Model& EightB() {
-  static const model::Model loaded = model::Model::Load(model::Qwen3EightB().Write()).value();
-  return loaded;
+  static const model::Model kLoaded = model::Model::Load(model::Qwen3EightB().Write()).value();
+  return kLoaded;
 }
 
 Bound BoundOn(const std::string& chip_name, const BoundOptions& options = {{0, 512, 4096}, 1, 0},

@@ -196,7 +196,7 @@ TEST_P(AttentionTest, ChunksGiveTheSoftmaxOfThePositionsThatAreVisible) {
   const kernel::Program combine = kernel::BuildCombine(s_);
   for (std::size_t way = 0; way < attended.size(); ++way) {
     const auto combined = RunEverywhere(combine, {attended[way].buffers[4], ToBytes(state_), Bytes(output_floats * 4)},
-                                        0, static_cast<std::int64_t>(c.columns * c.heads));
+                                        0, std::int64_t{c.columns} * c.heads);
     const auto output = FromBytes<float>(combined.at(way).buffers[2]);
     for (std::size_t column = 0; column < c.columns; ++column) {
       for (std::size_t head = 0; head < c.heads; ++head) {

@@ -60,13 +60,10 @@ class PlanKernelsTest : public testing::Test {
     delete model_;
   }
 
-  static model::Model* model_;
-  static chip::Chip* machine_;
-  static Engine* engine_;
+  inline static model::Model* model_ = nullptr;
+  inline static chip::Chip* machine_ = nullptr;
+  inline static Engine* engine_ = nullptr;
 };
-model::Model* PlanKernelsTest::model_ = nullptr;
-chip::Chip* PlanKernelsTest::machine_ = nullptr;
-Engine* PlanKernelsTest::engine_ = nullptr;
 
 TEST_F(PlanKernelsTest, EveryKernelOfTheDefaultPlanIsGenerated) {
   ASSERT_FALSE(engine_->steps().empty());
