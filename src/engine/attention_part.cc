@@ -1,0 +1,81 @@
+#include "engine/attention_part.h"
+
+#include "engine/routes.h"
+
+namespace boltbeam::engine {
+
+using model::Role;
+
+bool AttentionPart::IsLocal(const model::Operation& operation) const {
+  return plan_.hyper().IsLocal(static_cast<std::uint32_t>(operation.layer));
+}
+
+kernel::AttentionShape AttentionPart::ShapeOf(const model::Operation& operation) const {
+  kernel::AttentionShape shape = plan_.context().attention;
+  if (IsLocal(operation)) shape.window = plan_.hyper().sliding_window;
+  return shape;
+}
+
+std::byte* AttentionPart::KeyCache(const model::Operation& operation) const {
+  const std::uint64_t layer = static_cast<std::uint64_t>(operation.layer);
+  return plan_.workspace().cache + layer * plan_.context().attention.LayerCacheBytes();
+}
+
+std::byte* AttentionPart::ValueCache(const model::Operation& operation) const {
+  return KeyCache(operation) + plan_.context().attention.KeysBytes();
+}
+
+Result<void> AttentionPart::AddRope(const model::Operation& operation) {
+  const model::HyperParameters& hyper = plan_.hyper();
+  const Workspace& w = plan_.workspace();
+  const PlanContext& c = plan_.context();
+  // Then the rows of q, k and v that a thread computes are whole heads, and the same ones in all three.
+  by_heads_ =
+      plan_.Take(kAttentionByHeads, hyper.kv_heads % plan_.threads() == 0 && hyper.head_dim % plan_.lanes() == 0);
+  if (!by_heads_) plan_.EndPhase();
+  std::byte* const table = IsLocal(operation) ? w.local_rope_table : w.rope_table;
+  std::vector<void*> queries{w.query, table, w.state};
+  std::vector<void*> keys{w.key, table, w.state, KeyCache(operation)};
+  if (c.attention.has_norm) {
+    queries.push_back(c.weights.vector(*c.model.Find(Role::kAttnQNorm, operation.layer)));
+    keys.push_back(c.weights.vector(*c.model.Find(Role::kAttnKNorm, operation.layer)));
+  }
+  const auto by_head = [](std::uint32_t heads) { return PlanAssembly::Once(heads); };
+  plan_.AddStep(kernel::BuildRope(c.attention, false), operation.role, "F32", by_head(hyper.heads),
+                plan_.Shared(queries));
+  plan_.AddStep(kernel::BuildRope(c.attention, true), operation.role, "F32", by_head(hyper.kv_heads),
+                plan_.Shared(keys));
+  plan_.AddStep(kernel::BuildAppendValues(c.attention), operation.role, "F32", by_head(hyper.kv_heads),
+                plan_.Shared({w.value, w.state, ValueCache(operation)}));
+  if (!by_heads_) plan_.EndPhase();
+  return {};
+}
+
+Result<void> AttentionPart::AddAttention(const model::Operation& operation) {
+  const model::HyperParameters& hyper = plan_.hyper();
+  const Workspace& w = plan_.workspace();
+  const kernel::AttentionShape shape = ShapeOf(operation);
+  BOLTBEAM_ASSIGN(const std::vector<std::byte*> scratch, plan_.ThreadScratch("scores", shape.ScratchBytes()));
+  Buffers buffers;
+  for (std::uint32_t t = 0; t < plan_.threads(); ++t) {
+    buffers.push_back({w.query, KeyCache(operation), ValueCache(operation), w.state, w.partial, scratch[t]});
+  }
+  const std::string format = shape.kv == kernel::Memory::kF16 ? "F16" : "F32";
+  const PerChunk per_chunk = shape.window == 0 ? PerChunk::kAll : PerChunk::kWindow;
+  plan_.AddStep(kernel::BuildAttention(shape), operation.role, format, {hyper.kv_heads, false, per_chunk, false},
+                std::move(buffers));
+  if (!by_heads_) plan_.EndPhase();
+  const std::uint64_t elements = std::uint64_t{hyper.heads} * hyper.head_dim;
+  BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, plan_.Scratch("attention", elements * 4, by_heads_));
+  Buffers combine;
+  for (std::uint32_t t = 0; t < plan_.threads(); ++t) combine.push_back({w.partial, w.state, y[t]});
+  plan_.BeginColumnwise();
+  plan_.AddStep(kernel::BuildCombine(shape), operation.role, format,
+                by_heads_ ? PlanAssembly::Once(hyper.heads) : plan_.Columnwise(hyper.heads), std::move(combine));
+  plan_.EndColumnwise();  // heads are shared among threads otherwise than the columns that follow
+  input_.Set(y, elements);
+  if (by_heads_) plan_.Spread();
+  return {};
+}
+
+}  // namespace boltbeam::engine

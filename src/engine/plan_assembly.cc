@@ -1,0 +1,80 @@
+#include "engine/plan_assembly.h"
+
+#include <algorithm>
+
+namespace boltbeam::engine {
+
+void PlanAssembly::AddStep(kernel::Program&& program, const std::string& role, const std::string& format, Work work,
+                           Buffers buffers, std::uint64_t stored_bytes) {
+  const std::string identity = kernel::Identity(program);
+  const auto place = c_.programs.try_emplace(identity, std::move(program)).first;
+  Step step;
+  step.program = &place->second;
+  step.info.role = role;
+  step.info.format = format;
+  step.info.layer = operation_->layer;
+  step.info.kernel = step.program->name;
+  step.info.kernel_id = identity;
+  step.info.provenance = kernel::ProvenanceName(step.program->provenance);
+  step.info.phase = static_cast<std::uint32_t>(plan_.phase_end.size());
+  step.info.stored_bytes = stored_bytes;
+  step.work = work;
+  step.buffers = std::move(buffers);
+  plan_.steps.push_back(std::move(step));
+}
+
+void PlanAssembly::EndPhase() {
+  const auto end = static_cast<std::uint32_t>(plan_.steps.size());
+  if (end != 0 && (plan_.phase_end.empty() || plan_.phase_end.back() != end)) plan_.phase_end.push_back(end);
+  is_columnwise_ = false;
+  is_spread_ = false;
+}
+
+void PlanAssembly::EndColumnwise() {
+  if (is_spread_ || (is_columnwise_ && !decode_)) EndPhase();
+  is_columnwise_ = false;
+}
+
+Result<std::vector<std::byte*>> PlanAssembly::Scratch(const std::string& purpose, std::uint64_t column_bytes,
+                                                      bool together) {
+  const auto [place, is_new] = scratch_.try_emplace(purpose + (together ? ".together" : ""));
+  if (is_new) {
+    const std::uint32_t copies = decode_ && !together ? c_.threads : 1;
+    const std::uint64_t padded = AlignUp<std::uint64_t>(columns_, 16);  // tiles of columns may be padded
+    for (std::uint32_t copy = 0; copy < copies; ++copy) {
+      BOLTBEAM_ASSIGN(std::byte * memory, c_.arena.Allocate(column_bytes * (decode_ ? 1 : padded)));
+      place->second.push_back(memory);
+    }
+    place->second.resize(c_.threads, place->second.front());
+  }
+  return place->second;
+}
+
+Result<std::vector<std::byte*>> PlanAssembly::ThreadScratch(const std::string& purpose, std::uint64_t bytes) {
+  std::vector<std::byte*>& memory = scratch_[purpose];
+  while (memory.size() < c_.threads) {
+    BOLTBEAM_ASSIGN(std::byte * place, c_.arena.Allocate(bytes));
+    memory.push_back(place);
+  }
+  return memory;
+}
+
+bool PlanAssembly::Take(std::string_view route, bool is_possible) {
+  const std::vector<std::string>& without = c_.options.without;
+  if (!decode_ || !is_possible || std::ranges::find(without, route) != without.end()) return false;
+  ++plan_.route_uses[route];
+  return true;
+}
+
+void PlanAssembly::EndBody() {
+  EndPhase();
+  plan_.body_steps = static_cast<std::uint32_t>(plan_.steps.size());
+  plan_.body_phases = static_cast<std::uint32_t>(plan_.phase_end.size());
+}
+
+Plan PlanAssembly::Finish() {
+  EndPhase();
+  return std::move(plan_);
+}
+
+}  // namespace boltbeam::engine

@@ -1,0 +1,42 @@
+#include "engine/product_input.h"
+
+#include <fmt/format.h>
+
+#include "engine/routes.h"
+#include "kernel/families/elementwise.h"
+
+namespace boltbeam::engine {
+
+void ProductInput::Set(std::vector<std::byte*> vectors, std::uint64_t elements) {
+  vectors_ = std::move(vectors);
+  elements_ = elements;
+  quantised_.clear();
+}
+
+bool ProductInput::HasWholeBlocksForEveryThread(const kernel::ActivationLayout& layout) const {
+  return elements_ % (std::uint64_t{layout.elements} * plan_.threads()) == 0;
+}
+
+Result<std::vector<std::byte*>> ProductInput::For(const kernel::ActivationLayout& layout) {
+  if (layout.is_float) return vectors_;
+  for (const auto& [known, buffers] : quantised_) {
+    if (known == layout) return buffers;
+  }
+  const std::string purpose = fmt::format("act.{}.{}.{}.{}.{}", elements_, layout.elements, layout.sum_elements,
+                                          layout.bias, layout.block_bytes);
+  const bool together = plan_.IsSpread() && plan_.Take(kQuantiseByBlocks, HasWholeBlocksForEveryThread(layout));
+  if (plan_.IsSpread() && !together) plan_.EndPhase();
+  BOLTBEAM_ASSIGN(std::vector<std::byte*> out, plan_.Scratch(purpose, layout.ColumnBytes(elements_), together));
+  Buffers buffers;
+  for (std::uint32_t t = 0; t < plan_.threads(); ++t) buffers.push_back({vectors_[t], out[t]});
+  plan_.BeginColumnwise();
+  // While decoding a block counts as a column: the work items are blocks.
+  const std::uint64_t elements = plan_.decode() ? layout.elements : elements_;
+  const auto items = static_cast<std::int64_t>(elements_ / elements);
+  plan_.AddStep(kernel::BuildQuantize({elements, elements * 4, 0, plan_.lanes()}, layout), "quantize", "F32",
+                together ? PlanAssembly::Once(items) : plan_.Columnwise(items), std::move(buffers), elements_ * 4);
+  quantised_.emplace_back(layout, out);
+  return out;
+}
+
+}  // namespace boltbeam::engine
