@@ -7,16 +7,11 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "kernel/families/gemv_epilogue.h"
 #include "kernel/program.h"
 #include "kernel/weight_layout.h"
 
 namespace boltbeam::kernel {
-
-enum class Epilogue : std::uint8_t {
-  kStore,     // output = product
-  kResidual,  // output += product
-  kBias,      // output = product + bias
-};
 
 struct GemvShape {
   std::uint64_t rows = 0, cols = 0;

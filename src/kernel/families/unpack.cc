@@ -1,0 +1,161 @@
+#include "kernel/families/unpack.h"
+
+#include <fmt/format.h>
+
+#include "kernel/families/scales.h"
+
+namespace boltbeam::kernel {
+
+Unpack::Unpack(Builder& builder, const WeightLayout& layout, const GemvGeometry& geometry, std::uint32_t buffer)
+    : b_(builder),
+      layout_(layout),
+      row_(*layout.format->layout),
+      geometry_(geometry),
+      buffer_(buffer),
+      lanes_(geometry.lanes) {}
+
+void Unpack::BeginBlock(Value weights, std::int64_t at, std::string turn) {
+  weights_ = weights;
+  at_ = at;
+  turn_ = std::move(turn);
+  scale_words_.clear();
+}
+
+/// The rows' elements side by side, `lane_bytes` each.
+Rows Unpack::Load(Type type, Memory memory, std::int64_t offset, std::uint32_t lane_bytes) {
+  std::vector<Value> registers;
+  for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
+    registers.push_back(
+        b_.Load(buffer_, type, memory, weights_, at_ + offset + std::int64_t{row} * lane_bytes, geometry_.ordered));
+  }
+  return Rows(std::move(registers));
+}
+
+Rows Unpack::Words(std::int64_t offset, Memory memory) {
+  return Load({Scalar::kI32, lanes_}, memory, offset, memory == Memory::kWord ? 4 : 1);
+}
+
+Rows Unpack::Encoded(formats::Encoding encoding, std::int64_t offset) {
+  std::vector<Value> registers;
+  for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
+    registers.push_back(LoadScale(b_, buffer_, encoding, lanes_, weights_,
+                                  at_ + offset + std::int64_t{row} * ScaleBytes(encoding), geometry_.ordered));
+  }
+  return Rows(std::move(registers));
+}
+
+Unpack::MinimumPairs Unpack::Minimums(std::uint32_t word) {
+  const bool halves = layout_.scale_place == ScalePlace::kHalves;
+  const std::uint32_t bits = halves ? 4 : layout_.scale_place == ScalePlace::kSpread ? layout_.SpreadBit() : 8;
+  const Value mask = b_.U32(0x00010001U * ((1U << bits) - 1), lanes_);
+  b_.Note(fmt::format("{}minimums of sub-blocks {} to {} x sums of their activations", turn_, word * 4, word * 4 + 3));
+  const Rows bytes = Words(std::int64_t{word} * 4 * layout_.lanes);
+  scale_words_.push_back(bytes);
+  MinimumPairs pairs;
+  pairs.even = (halves ? Shr(bytes, 4) : bytes) & mask;
+  pairs.odd = Shr(bytes, halves ? 12 : 8) & mask;
+  return pairs;
+}
+
+/// Low halves come from their own words, the rest from the minimums'.
+void Unpack::GatherScales() {
+  if (layout_.scale_place != ScalePlace::kSpread) return;
+  b_.Note(turn_ + "scales of all sub-blocks");
+  const std::uint32_t high_bits = row_.scales->bits - 4;
+  const Value low_mask = b_.U32(0x0F0F0F0F, lanes_);
+  const Value high_mask = b_.U32(0x10101010U * ((1U << high_bits) - 1), lanes_);
+  for (std::uint32_t word = 0; word < layout_.ScaleWords(); ++word) {
+    const Rows low = Words(std::int64_t{layout_.MinimumWords() + word} * 4 * layout_.lanes);
+    for (const std::uint32_t half : {0U, 1U}) {
+      Rows& scales = scale_words_[2 * word + half];
+      const Rows high = Shr(scales, static_cast<std::int32_t>(layout_.SpreadBit() - 4)) & high_mask;
+      scales = (Shr(low, static_cast<std::int32_t>(4 * half)) & low_mask) | high;
+    }
+  }
+}
+
+void Unpack::BeginChunk(std::uint32_t chunk) {
+  chunk_at_ = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
+  ReadScales(chunk);
+  words_.assign(layout_.planes.size(), {});
+  for (std::size_t p = 0; p + 1 < layout_.planes.size(); ++p) {  // the widest plane is read as it is used
+    const Plane& plane = layout_.planes[p];
+    b_.Note(fmt::format("{} bit(s) of every code, from bit {}", plane.width, plane.shift));
+    for (std::uint32_t word = 0; word * 32 < plane.width * layout_.chunk_elements; ++word) {
+      words_[p].push_back(Words(chunk_at_ + plane.offset + std::int64_t{word} * 4 * layout_.lanes));
+    }
+  }
+}
+
+void Unpack::ReadScales(std::uint32_t chunk) {
+  scales_.clear();
+  if (!layout_.has_scales) return;
+  const formats::Field& field = *row_.scales;
+  b_.Note(fmt::format("{}sub-block scales of elements {} to {}", turn_, chunk * layout_.chunk_elements,
+                      (chunk + 1) * layout_.chunk_elements - 1));
+  for (std::uint32_t sub = 0; sub < layout_.SubsPerChunk(); ++sub) {
+    const std::int64_t at = chunk_at_ + layout_.scale_offset + std::int64_t{sub} * layout_.lanes;
+    if (field.encoding) {
+      scales_.push_back(Encoded(*field.encoding, at));
+    } else if (layout_.scale_place != ScalePlace::kBytes) {
+      const std::uint32_t index = chunk * layout_.SubsPerChunk() + sub;
+      const std::uint32_t mask = layout_.scale_place == ScalePlace::kHalves ? 0xF : 0xFF;
+      Rows scale = Shr(scale_words_[index / 4], static_cast<std::int32_t>(index % 4 * 8));
+      if (mask != 0xFF || index % 4 != 3) scale = scale & b_.U32(mask, lanes_);
+      scales_.push_back(scale - field.bias);
+    } else {
+      scales_.push_back(Words(at, field.is_signed ? Memory::kS8 : Memory::kU8) - field.bias);
+    }
+  }
+}
+
+/// Four codes of every row, one a byte.
+Rows Unpack::Codes(std::uint32_t quad) {
+  Rows codes;
+  for (std::size_t p = 0; p < layout_.planes.size(); ++p) {
+    const Plane& plane = layout_.planes[p];
+    const std::uint32_t quads = 8 / plane.width;  // in a word
+    if (words_[p].size() <= quad / quads) {
+      words_[p].push_back(Words(chunk_at_ + plane.offset + std::int64_t{quad / quads} * 4 * layout_.lanes));
+    }
+    // One shift from where the bits lie to where they belong, then a mask.
+    const auto down = static_cast<std::int32_t>(plane.width * (quad % quads)) - static_cast<std::int32_t>(plane.shift);
+    Rows bits = words_[p][quad / quads];
+    if (down != 0) bits = down > 0 ? Shr(bits, down) : Shl(bits, -down);
+    if (plane.width < 8) bits = bits & b_.U32(0x01010101U * (((1U << plane.width) - 1) << plane.shift), lanes_);
+    codes = p == 0 ? bits : codes | bits;
+  }
+  return codes;
+}
+
+std::vector<Rows> Unpack::Factors(std::uint32_t quad) {
+  const Rows codes = Codes(quad);
+  const std::vector<std::int32_t>& codebook = row_.codebook;
+  if (codebook.empty()) return {codes};
+  std::vector<std::vector<std::int32_t>> tables(layout_.IsSplit(geometry_.dot) ? 2 : 1, std::vector<std::int32_t>(16));
+  for (std::size_t code = 0; code < codebook.size(); ++code) {
+    const std::int32_t number = codebook[code] + layout_.bias;
+    tables[0][code] = tables.size() == 1 ? number : number % kHalfBase;
+    if (tables.size() == 2) tables[1][code] = number / kHalfBase;
+  }
+  std::vector<Rows> factors;
+  for (const std::vector<std::int32_t>& table : tables) {
+    factors.push_back(EachRegister([&](Value bytes) { return b_.Table16(bytes, table); }, codes));
+  }
+  return factors;
+}
+
+Rows Unpack::D() {
+  Rows d = Encoded(row_.d.encoding, layout_.d_offset);
+  if (row_.d.factor != 1) d = d * b_.F32(row_.d.factor, lanes_);
+  return d;
+}
+
+Rows Unpack::M() {
+  Rows m = Encoded(row_.m->encoding, layout_.m_offset);
+  if (row_.m->factor != 1) m = m * b_.F32(row_.m->factor, lanes_);
+  if (row_.m->sign < 0) m = Rows(b_.F32(0, lanes_)) - m;
+  return m;
+}
+
+}  // namespace boltbeam::kernel
