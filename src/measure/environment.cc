@@ -7,10 +7,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <array>
+#include <charconv>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "base/version.h"
 #include "chip/system.h"
@@ -89,20 +93,40 @@ std::string Chosen(const std::string& line) {
   return open == std::string::npos || close == std::string::npos ? line : line.substr(open + 1, close - open - 1);
 }
 
+// Of all threads of this process. A kernel without scheduler statistics gives 0.
+std::uint64_t Migrations(const std::string& root) {
+  std::uint64_t sum = 0;
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator(root + "/proc/self/task", error)) {
+    const std::string value = FieldOf((task.path() / "sched").string(), "se.nr_migrations");
+    std::uint64_t count = 0;
+    if (std::from_chars(value.data(), value.data() + value.size(), count).ec == std::errc()) sum += count;
+  }
+  return sum;
+}
+
 }  // namespace
 
-Counters ReadCounters(const std::string& root) {
-  Counters counters;
-  for (const std::string& folder : CgroupFolders(root)) {
-    const std::string path = folder + "/cpu.stat";
-    const auto periods = NamedValue(path, "nr_throttled");
-    if (!periods) continue;
-    counters.throttled_periods = *periods;
-    if (const auto us = NamedValue(path, "throttled_usec")) counters.throttled_us = *us;
-    if (const auto ns = NamedValue(path, "throttled_time")) counters.throttled_us = *ns / 1000;  // version 1
+CounterReader::CounterReader(std::string root) : root_(std::move(root)) {
+  for (const std::string& folder : CgroupFolders(root_)) {
+    if (!NamedValue(folder + "/cpu.stat", "nr_throttled")) continue;
+    quota_path_ = folder + "/cpu.stat";
     break;
   }
-  std::istringstream cpu(FirstLine(root + "/proc/stat"));
+  for (const int cpu : Affinity()) {
+    std::string path = fmt::format("{}/sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count", root_, cpu);
+    if (access(path.c_str(), R_OK) == 0) thermal_paths_.push_back(std::move(path));
+  }
+}
+
+Counters CounterReader::Read() const {
+  Counters counters;
+  if (!quota_path_.empty()) {
+    counters.throttled_periods = NamedValue(quota_path_, "nr_throttled").value_or(0);
+    if (const auto us = NamedValue(quota_path_, "throttled_usec")) counters.throttled_us = *us;
+    if (const auto ns = NamedValue(quota_path_, "throttled_time")) counters.throttled_us = *ns / 1000;  // version 1
+  }
+  std::istringstream cpu(FirstLine(root_ + "/proc/stat"));
   std::string name;
   std::uint64_t value = 0;
   constexpr int kStealColumn = 8;
@@ -110,12 +134,51 @@ Counters ReadCounters(const std::string& root) {
   for (int column = 1; cpu >> value; ++column) {
     if (column == kStealColumn) counters.steal_ticks = value;
   }
+  for (const std::string& path : thermal_paths_) {
+    std::ifstream stream(path);
+    if (stream >> value) counters.thermal_throttles += value;
+  }
+  counters.migrations = Migrations(root_);
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
     counters.involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw);
     counters.major_faults = static_cast<std::uint64_t>(usage.ru_majflt);
+    counters.minor_faults = static_cast<std::uint64_t>(usage.ru_minflt);
   }
   return counters;
+}
+
+Counters ReadCounters(const std::string& root) { return CounterReader(root).Read(); }
+
+std::string_view CauseName(Cause cause) {
+  constexpr std::array<std::string_view, static_cast<std::size_t>(Cause::kCount)> kNames = {
+      "quota", "steal", "interrupted", "disk_reads", "page_faults", "migrated", "thermal"};
+  return kNames.at(static_cast<std::size_t>(cause));
+}
+
+Causes CausesBetween(const Counters& before, const Counters& after, double wall_ns) {
+  Causes causes;
+  const auto set = [&](Cause cause, bool happened) { causes.set(static_cast<std::size_t>(cause), happened); };
+  const auto more = [&](std::uint64_t Counters::* counter) {
+    return after.*counter > before.*counter ? static_cast<double>(after.*counter - before.*counter) : 0.0;
+  };
+  const auto often = [&](double events, double per_second) {
+    return events > 1 && events > per_second * wall_ns / 1e9;
+  };
+  set(Cause::kQuota, more(&Counters::throttled_periods) > 0 || more(&Counters::throttled_us) > 0);
+  // Steal is counted in hundredths of a second over all CPUs: one tick can be chance, a hundredth of the time is not.
+  constexpr double kTickNs = 1e7, kStealShare = 0.01;
+  const double ticks = more(&Counters::steal_ticks);
+  set(Cause::kSteal, ticks > 1 && ticks * kTickNs > kStealShare * wall_ns);
+  constexpr double kSwitchesPerSecond = 200, kMigrationsPerSecond = 50;
+  set(Cause::kInterrupted, often(more(&Counters::involuntary_switches), kSwitchesPerSecond));
+  set(Cause::kMigrated, often(more(&Counters::migrations), kMigrationsPerSecond));
+  set(Cause::kDiskReads, more(&Counters::major_faults) > 0);
+  // To make a page takes about a microsecond: a fiftieth of the time spent on that.
+  constexpr double kFaultNs = 1000, kFaultShare = 0.02;
+  set(Cause::kPageFaults, more(&Counters::minor_faults) * kFaultNs > kFaultShare * wall_ns);
+  set(Cause::kThermal, more(&Counters::thermal_throttles) > 0);
+  return causes;
 }
 
 Environment ReadEnvironment(const std::string& root) {
@@ -134,26 +197,20 @@ Environment ReadEnvironment(const std::string& root) {
 }
 
 std::vector<std::string> SpoilingCauses(const Counters& before, const Counters& after, double wall_ns) {
-  std::vector<std::string> causes;
-  if (after.throttled_periods > before.throttled_periods || after.throttled_us > before.throttled_us) {
-    causes.push_back(fmt::format("stopped by the CPU quota for {:.1f} ms",
-                                 static_cast<double>(after.throttled_us - before.throttled_us) / 1e3));
-  }
-  // Steal is counted in hundredths of a second over all CPUs: one tick can be chance, a hundredth of the time is not.
-  constexpr double kTickNs = 1e7, kStealShare = 0.01;
-  const double stolen_ns = static_cast<double>(after.steal_ticks - before.steal_ticks) * kTickNs;
-  if (after.steal_ticks > before.steal_ticks + 1 && stolen_ns > kStealShare * wall_ns) {
-    causes.push_back(fmt::format("CPUs taken by the hypervisor for {:.0f} ms", stolen_ns / 1e6));
-  }
-  constexpr double kSwitchesPerSecond = 200;
-  const double switches = static_cast<double>(after.involuntary_switches - before.involuntary_switches);
-  if (switches > 1 && switches > kSwitchesPerSecond * wall_ns / 1e9) {
-    causes.push_back(fmt::format("interrupted by other programs {:.0f} times", switches));
-  }
-  if (after.major_faults > before.major_faults) {
-    causes.push_back(fmt::format("{} page(s) read from disk", after.major_faults - before.major_faults));
-  }
-  return causes;
+  const Causes causes = CausesBetween(before, after, wall_ns);
+  std::vector<std::string> words;
+  const auto add = [&](Cause cause, std::string_view text, std::uint64_t Counters::* counter, double scale) {
+    if (!causes.test(static_cast<std::size_t>(cause))) return;
+    words.push_back(fmt::format(fmt::runtime(text), static_cast<double>(after.*counter - before.*counter) * scale));
+  };
+  add(Cause::kQuota, "stopped by the CPU quota for {:.1f} ms", &Counters::throttled_us, 1e-3);
+  add(Cause::kSteal, "CPUs taken by the hypervisor for {:.0f} ms", &Counters::steal_ticks, 10);
+  add(Cause::kInterrupted, "interrupted by other programs {:.0f} times", &Counters::involuntary_switches, 1);
+  add(Cause::kDiskReads, "{:.0f} page(s) read from disk", &Counters::major_faults, 1);
+  add(Cause::kPageFaults, "{:.0f} pages made for this process", &Counters::minor_faults, 1);
+  add(Cause::kMigrated, "threads moved to another CPU {:.0f} times", &Counters::migrations, 1);
+  add(Cause::kThermal, "clocks lowered because of heat {:.0f} times", &Counters::thermal_throttles, 1);
+  return words;
 }
 
 std::string UtcNow() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }

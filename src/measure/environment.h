@@ -4,8 +4,10 @@
 // value, only because of a cause that is named here.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boltbeam::measure {
@@ -17,10 +19,40 @@ struct Counters {
   std::uint64_t steal_ticks = 0;           // of all CPUs, in 1/100 s
   std::uint64_t involuntary_switches = 0;  // of this process's threads
   std::uint64_t major_faults = 0;
+  std::uint64_t minor_faults = 0;
+  std::uint64_t migrations = 0;         // of this process's threads, from one CPU to another
+  std::uint64_t thermal_throttles = 0;  // of all CPUs
 };
 
-/// root: "" for this machine; a test puts a folder with proc/ and sys/ there.
+/// Looks once where the counters are, so that reading them between windows costs little.
+class CounterReader {
+ public:
+  /// root: "" for this machine; a test puts a folder with proc/ and sys/ there.
+  explicit CounterReader(std::string root = {});
+  [[nodiscard]] Counters Read() const;
+
+ private:
+  std::string root_;
+  std::string quota_path_;  // a cpu.stat with nr_throttled; empty when there is none
+  std::vector<std::string> thermal_paths_;
+};
+
 Counters ReadCounters(const std::string& root = {});
+
+/// What can spoil a sample. The names are those of records.
+enum class Cause : std::uint8_t {
+  kQuota,        // stopped by the cgroup's quota
+  kSteal,        // CPUs taken by the hypervisor
+  kInterrupted,  // by other programs
+  kDiskReads,    // pages read from disk
+  kPageFaults,   // pages that had to be made
+  kMigrated,     // threads moved to another CPU
+  kThermal,      // clocks lowered because of heat
+  kCount,
+};
+using Causes = std::bitset<static_cast<std::size_t>(Cause::kCount)>;
+std::string_view CauseName(Cause cause);
+Causes CausesBetween(const Counters& before, const Counters& after, double wall_ns);
 
 struct Environment {
   std::string cpu_model;

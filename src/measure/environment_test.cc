@@ -77,6 +77,30 @@ TEST(EnvironmentTest, CausesAreNamedAndQuietIsSilent) {
   EXPECT_TRUE(SpoilingCauses(before, after, 1e9).empty());
 }
 
+TEST(EnvironmentTest, EveryCauseHasItsCounter) {
+  const std::vector<std::pair<std::uint64_t Counters::*, Cause>> counters = {
+      {&Counters::throttled_periods, Cause::kQuota}, {&Counters::throttled_us, Cause::kQuota},
+      {&Counters::steal_ticks, Cause::kSteal},       {&Counters::involuntary_switches, Cause::kInterrupted},
+      {&Counters::major_faults, Cause::kDiskReads},  {&Counters::minor_faults, Cause::kPageFaults},
+      {&Counters::migrations, Cause::kMigrated},     {&Counters::thermal_throttles, Cause::kThermal}};
+  for (const auto& [counter, cause] : counters) {
+    Counters after;
+    after.*counter = 1'000'000;
+    const Causes causes = CausesBetween({}, after, 1e9);
+    EXPECT_EQ(causes.count(), 1U);
+    EXPECT_TRUE(causes.test(static_cast<std::size_t>(cause))) << CauseName(cause);
+    EXPECT_EQ(SpoilingCauses({}, after, 1e9).size(), 1U);
+    EXPECT_TRUE(CausesBetween(after, {}, 1e9).none()) << "a counter that went back";
+  }
+}
+
+TEST(EnvironmentTest, MigrationsOfAllThreads) {
+  const FakeMachine machine("threads");
+  machine.Put("proc/self/task/1/sched", "program (1, #threads: 2)\n-----\nse.nr_migrations     :     3\n");
+  machine.Put("proc/self/task/2/sched", "program (2, #threads: 2)\n-----\nse.nr_migrations     :     4\n");
+  EXPECT_EQ(ReadCounters(machine.root()).migrations, 7U);
+}
+
 TEST(ClockTest, TicksMeasureTheSystemsTime) {
   const auto clock = GetClock();
   ASSERT_TRUE(clock) << clock.error().Message();

@@ -1,0 +1,31 @@
+#include "simulation/sessions_test.h"
+
+namespace boltbeam::simulation {
+namespace {
+
+constexpr std::size_t kMany = 10'000, kSome = 1'000;
+
+TEST(SimulatedSessionsMany, OfTheRecordedMachine) {
+  ExpectStatedRates("fitted", Modelled(Recorded().fitted), kMany, true);
+}
+
+TEST(SimulatedSessionsMany, WithThatNoiseDoubled) {
+  ExpectStatedRates("doubled", Modelled(Recorded().fitted.Times(2)), kMany, true);
+}
+
+TEST(SimulatedSessionsMany, OfTheRecordingItself) {
+  ExpectStatedRates("recorded", [](std::uint64_t seed) { return Noise(Recorded(), 1, seed); }, kSome, true);
+  ExpectStatedRates("recorded, doubled", [](std::uint64_t seed) { return Noise(Recorded(), 2, seed); }, kSome, true);
+}
+
+// One kind of noise alone, far beyond what was recorded. Power is not asked for, only honesty.
+TEST(SimulatedSessionsMany, OfOneKindOfNoise) {
+  ExpectStatedRates("drift", Modelled({.white = 0.02, .drift = 1}), kSome, false);
+  ExpectStatedRates("bursts", Modelled({.white = 0.02, .burst_rate = 0.2, .burst_windows = 4, .burst_size = 1}), kSome,
+                    false);
+  ExpectStatedRates("two speeds", Modelled({.white = 0.01, .mode_shift = 0.3, .mode_windows = 3}), kSome, false);
+  ExpectStatedRates("heavy tails", Modelled({.white = 0.02, .tail_share = 0.3, .tail_scale = 20}), kSome, false);
+}
+
+}  // namespace
+}  // namespace boltbeam::simulation
