@@ -196,8 +196,9 @@ TEST(Lowering, Shifts) {
 }
 
 TEST(Lowering, BytesOfAWord) {
-  CheckLanes("bytes", Scalar::kI32, AnyWord, 3,
-             Each({{Op::kDot4, 3}, {Op::kMaddBytes, 2}, {Op::kMaddHalves, 2}, {Op::kAddHalves, 2}}));
+  CheckLanes(
+      "bytes", Scalar::kI32, AnyWord, 3,
+      Each({{Op::kDot4, 3}, {Op::kDot4Signed, 3}, {Op::kMaddBytes, 2}, {Op::kMaddHalves, 2}, {Op::kAddHalves, 2}}));
 }
 
 TEST(Lowering, Table) {

@@ -269,6 +269,7 @@ Value Splat(Value scalar, std::uint16_t lanes) {
 Value Dot4(Value acc, Value unsigned_bytes, Value signed_bytes) {
   return acc.builder().Emit(Op::kDot4, acc.type(), {acc, unsigned_bytes, signed_bytes});
 }
+Value Dot4Signed(Value acc, Value a, Value b) { return acc.builder().Emit(Op::kDot4Signed, acc.type(), {acc, a, b}); }
 Value MaddBytes(Value unsigned_bytes, Value signed_bytes) {
   return unsigned_bytes.builder().Emit(Op::kMaddBytes, unsigned_bytes.type(), {unsigned_bytes, signed_bytes});
 }

@@ -138,6 +138,7 @@ Value Less(Value a, Value b);
 Value Select(Value mask, Value a, Value b);
 Value Splat(Value scalar, std::uint16_t lanes);
 Value Dot4(Value acc, Value unsigned_bytes, Value signed_bytes);
+Value Dot4Signed(Value acc, Value a, Value b);
 Value MaddBytes(Value unsigned_bytes, Value signed_bytes);
 Value MaddHalves(Value a, Value b);
 Value AddHalves(Value a, Value b);

@@ -120,6 +120,7 @@ TEST(GemvTest, EveryFormatAndDotAgreesWithDoublePrecision) {
     for (const std::uint16_t lanes : {16, 8, 4}) {
       for (const std::uint16_t columns : {1, 4}) {
         Check({format, Dot::kDot4, lanes, columns, 2}, 19, 768);
+        Check({format, Dot::kDot4Signed, lanes, columns, 1}, 19, 768);
         Check({format, Dot::kMaddHalves, lanes, columns, 1}, 19, 768);
         if (format != "Q8_0") Check({format, Dot::kMaddBytes, lanes, columns, 1}, 19, 768);
       }

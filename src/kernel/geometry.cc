@@ -13,11 +13,11 @@ VectorFacts VectorFactsOf(const chip::Chip& chip) {
   VectorFacts facts;
   const bool wide = chip.Has("avx512f") && chip.Has("avx512bw") && chip.Has("avx512vl") && chip.Has("avx512dq");
   if (wide) {
-    facts = {16, 32, chip.Has("avx512_vnni"), true};
+    facts = {.lanes = 16, .registers = 32, .has_dot4 = chip.Has("avx512_vnni"), .has_madd_bytes = true};
   } else if (chip.Has("avx2") && chip.Has("fma") && chip.Has("f16c")) {
-    facts = {8, 16, chip.Has("avx_vnni"), true};
+    facts = {.lanes = 8, .registers = 16, .has_dot4 = chip.Has("avx_vnni"), .has_madd_bytes = true};
   } else if (chip.Has("asimd")) {  // arm64: 128 bits, 32 registers
-    facts = {4, 32, chip.Has("asimddp") && chip.Has("i8mm"), false};
+    facts = {.lanes = 4, .registers = 32, .has_dot4 = chip.Has("i8mm"), .has_dot4_signed = chip.Has("asimddp")};
   }
   return facts;
 }
@@ -29,10 +29,11 @@ GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& f
   geometry.columns = many_columns ? static_cast<std::uint16_t>(std::max<std::uint32_t>(1, facts.registers / 8)) : 1;
   const formats::Format& plain = format.Plain();
   const bool is_float = plain.layout && plain.layout->encoding;
-  geometry.dot = is_float               ? Dot::kFloat
-                 : facts.has_dot4       ? Dot::kDot4
-                 : facts.has_madd_bytes ? Dot::kMaddBytes
-                                        : Dot::kMaddHalves;
+  geometry.dot = is_float                ? Dot::kFloat
+                 : facts.has_dot4        ? Dot::kDot4
+                 : facts.has_dot4_signed ? Dot::kDot4Signed
+                 : facts.has_madd_bytes  ? Dot::kMaddBytes
+                                         : Dot::kMaddHalves;
   geometry.unroll =
       is_float ? 8 : static_cast<std::uint16_t>(std::max<std::uint32_t>(1, kElementsPerTurn / format.elements));
   const auto layout = LayoutFor(format, facts.lanes);

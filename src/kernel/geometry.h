@@ -14,6 +14,7 @@ struct VectorFacts {
   std::uint32_t registers = 16;  // vector registers
   bool has_dot4 = false;         // u8 x s8 four-way dot product at that width
   bool has_madd_bytes = false;   // u8 x s8 pairs at that width
+  bool has_dot4_signed = false;  // s8 x s8
 };
 
 VectorFacts VectorFactsOf(const chip::Chip& chip);

@@ -173,6 +173,11 @@ TEST(InterpreterTest, DotProductsInsideWords) {
     for (unsigned i = 0; i < 4; ++i) sum += UByte(a, i) * SByte(b, i);
     return static_cast<std::uint32_t>(sum);
   });
+  ExpectLanes(words, kWords, Emit(Op::kDot4Signed, kWords, 3), [](auto acc, auto a, auto b) {
+    std::int64_t sum = S(acc);
+    for (unsigned i = 0; i < 4; ++i) sum += SByte(a, i) * SByte(b, i);
+    return static_cast<std::uint32_t>(sum);
+  });
   ExpectLanes(words, kWords, Emit(Op::kMaddBytes, kWords, 2), [](auto a, auto b, auto) {
     std::uint32_t word = 0;
     for (unsigned i = 0; i < 2; ++i) {

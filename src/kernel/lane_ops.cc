@@ -25,6 +25,11 @@ Word Dot4(Word sum, Word a, Word b) {
   return sum;
 }
 
+Word Dot4Signed(Word sum, Word a, Word b) {
+  for (int i = 0; i < 4; ++i) sum += static_cast<Word>(SignedByte(a, i) * SignedByte(b, i));
+  return sum;
+}
+
 Word MaddBytes(Word a, Word b) {
   const auto pair = [&](int i) {
     const int sum = UnsignedByte(a, i) * SignedByte(b, i) + UnsignedByte(a, i + 1) * SignedByte(b, i + 1);
@@ -146,6 +151,8 @@ void Rest(const Instruction& instruction, std::size_t n, LaneOperands in, Word* 
       return Each3(n, in, out, [](Word mask, Word a, Word b) { return AsSigned(mask) < 0 ? a : b; });
     case Op::kDot4:
       return Each3(n, in, out, Dot4);
+    case Op::kDot4Signed:
+      return Each3(n, in, out, Dot4Signed);
     case Op::kMaddBytes:
       return Each2(n, in, out, MaddBytes);
     case Op::kMaddHalves:

@@ -86,6 +86,7 @@ enum class Op : std::uint8_t {
   kSelect,  // mask (i32), a, b: a where the mask's sign bit is set
   // Inside a word: four bytes or two halves
   kDot4,        // acc + sum over the 4 bytes of unsigned(a) * signed(b)
+  kDot4Signed,  // acc + sum over the 4 bytes of signed(a) * signed(b)
   kMaddBytes,   // two i16 per word: saturating sum of adjacent unsigned(a) * signed(b) bytes
   kMaddHalves,  // i32: sum of the two products of signed halves of a and b
   kAddHalves,   // two i16 per word, wrapping

@@ -50,6 +50,9 @@ inline Rows operator&(const Rows& a, const Rows& b) {
 inline Rows operator|(const Rows& a, const Rows& b) {
   return EachRegister([](Value x, Value y) { return x | y; }, a, b);
 }
+inline Rows operator^(const Rows& a, const Rows& b) {
+  return EachRegister([](Value x, Value y) { return x ^ y; }, a, b);
+}
 inline Rows operator-(const Rows& a, std::int64_t b) {
   return EachRegister([b](Value x) { return x - b; }, a);
 }
@@ -64,6 +67,9 @@ inline Rows ToF32(const Rows& a) {
 }
 inline Rows Fma(const Rows& a, const Rows& b, const Rows& c) {
   return EachRegister([](Value x, Value y, Value z) { return Fma(x, y, z); }, a, b, c);
+}
+inline Rows Dot4Signed(const Rows& sum, const Rows& a, const Rows& b) {
+  return EachRegister([](Value s, Value x, Value y) { return Dot4Signed(s, x, y); }, sum, a, b);
 }
 inline Rows Dot4(const Rows& sum, const Rows& a, const Rows& b) {
   return EachRegister([](Value s, Value x, Value y) { return Dot4(s, x, y); }, sum, a, b);

@@ -225,6 +225,7 @@ class Verifier {
         return {kI64Scalar, kI64Scalar, program_.TypeOf(instruction.operands.back())};
       case Op::kFma:
       case Op::kDot4:
+      case Op::kDot4Signed:
         return {type, type, type};
       case Op::kFSqrt:
       case Op::kFAbs:

@@ -167,9 +167,9 @@ ActivationLayout ActivationsFor(const WeightLayout& layout, Dot dot) {
   const std::uint32_t subs = layout.elements / layout.scale_elements;
   activations.sum_elements = layout.scale_elements;
   std::uint32_t sums_bytes = 0;
-  if (layout.bias != 0) {
+  activations.bias = layout.bias - layout.Recentred(dot);
+  if (activations.bias != 0) {
     activations.sums = ActivationLayout::Sums::kMinusBias;
-    activations.bias = layout.bias;
     sums_bytes = subs * 4;
   } else if (layout.has_minimums) {
     activations.sums = ActivationLayout::Sums::kHalfPairs;

@@ -24,7 +24,8 @@ namespace boltbeam::kernel {
 
 /// The instruction that multiplies bytes, in order of preference where the chip has it.
 enum class Dot : std::uint8_t {
-  kDot4,        // four u8 x s8 products added into an i32 lane (VNNI, sdot)
+  kDot4,        // four u8 x s8 products added into an i32 lane (VNNI, usdot)
+  kDot4Signed,  // four s8 x s8 products added into an i32 lane (sdot): factors that are no signed bytes less 128
   kMaddBytes,   // pairs of u8 x s8 into saturating i16 (AVX2): codes up to 128, or a codebook's numbers in two halves
   kMaddHalves,  // pairs of i16 products into an i32 (SSE2): any code
   kFloat,       // f32 fused multiply-add, for float formats
@@ -76,6 +77,8 @@ struct WeightLayout {
 
   /// Whether the numbers of the codebook are multiplied in two halves: whole ones would overflow pairs of 16 bits.
   [[nodiscard]] bool IsSplit(Dot dot) const { return dot == Dot::kMaddBytes && code_max > 128; }
+  /// What is taken from every number that is multiplied, the bias included, so that it fits the instruction.
+  [[nodiscard]] std::int32_t Recentred(Dot dot) const { return dot == Dot::kDot4Signed && code_max > 127 ? 128 : 0; }
   [[nodiscard]] std::uint32_t SubsPerChunk() const { return chunk_elements / scale_elements; }
   [[nodiscard]] std::uint32_t MinimumWords() const;  // per block and row
   [[nodiscard]] std::uint32_t ScaleWords() const;    // of kSpread, after them: one for eight sub-blocks

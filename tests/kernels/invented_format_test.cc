@@ -74,7 +74,7 @@ TEST(InventedFormatTest, DequantisesAsItsRowSays) {
 
 TEST(InventedFormatTest, RearrangesAndMultiplies) {
   for (const char* name : {"X3", "X3M"}) {
-    for (const Dot dot : {Dot::kDot4, Dot::kMaddBytes, Dot::kMaddHalves}) {
+    for (const Dot dot : {Dot::kDot4, Dot::kDot4Signed, Dot::kMaddBytes, Dot::kMaddHalves}) {
       for (const std::uint16_t columns : {1, 2}) {
         for (const Pattern pattern : {Pattern::kRandom, Pattern::kIntegers, Pattern::kZeros, Pattern::kOnes}) {
           Product product;

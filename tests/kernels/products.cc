@@ -163,7 +163,7 @@ Bytes Quantised(const Product& product, const ActivationLayout& layout) {
 }  // namespace
 
 std::string Product::Name() const {
-  static constexpr const char* kDots[] = {"dot4", "madd_bytes", "madd_halves", "float"};
+  static constexpr const char* kDots[] = {"dot4", "dot4_signed", "madd_bytes", "madd_halves", "float"};
   static constexpr const char* kPatterns[] = {"random", "integers", "zeros", "ones"};
   return fmt::format("{} {}x{} x{} lanes {} {} tile {} unroll {} {} epilogue {}", format->name, shape.rows, shape.cols,
                      columns, geometry.lanes, kDots[static_cast<int>(geometry.dot)], geometry.columns, geometry.unroll,

@@ -23,7 +23,7 @@ class FormatTest : public testing::TestWithParam<std::string> {
   /// The legal products of one geometry and pattern, in every way of running.
   void Run(std::uint16_t lanes, std::uint16_t tile, std::uint16_t unroll, std::uint64_t rows, std::uint64_t blocks) {
     const formats::Format& format = formats::FindFormat(GetParam())->Plain();
-    for (const Dot dot : {Dot::kDot4, Dot::kMaddBytes, Dot::kMaddHalves, Dot::kFloat}) {
+    for (const Dot dot : {Dot::kDot4, Dot::kDot4Signed, Dot::kMaddBytes, Dot::kMaddHalves, Dot::kFloat}) {
       for (const Pattern pattern : {Pattern::kRandom, Pattern::kIntegers, Pattern::kZeros, Pattern::kOnes}) {
         Product product;
         product.format = &format;

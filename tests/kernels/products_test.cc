@@ -16,7 +16,7 @@ std::vector<Dot> DotsFor(const formats::Format& format, std::uint16_t lanes) {
   const auto layout = kernel::LayoutFor(format, lanes);
   if (!layout) return {};
   std::vector<Dot> dots;
-  for (const Dot dot : {Dot::kDot4, Dot::kMaddBytes, Dot::kMaddHalves, Dot::kFloat}) {
+  for (const Dot dot : {Dot::kDot4, Dot::kDot4Signed, Dot::kMaddBytes, Dot::kMaddHalves, Dot::kFloat}) {
     kernel::GemvGeometry geometry;
     geometry.lanes = lanes;
     geometry.dot = dot;

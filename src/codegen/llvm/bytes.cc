@@ -80,6 +80,22 @@ Lowering::Value Lowering::AsWords(Value value) {
   return ir_.CreateBitCast(value, WithLanes(ir_.getInt32Ty(), bits / 32));
 }
 
+/// Bytes 0 and 2 of every word as its two halves.
+Lowering::Value Lowering::EvenBytes(Value words, bool is_signed) {
+  if (!is_signed) return ir_.CreateAnd(words, Bits(words, 0x00ff00ff));
+  Value halves = AsHalves(words);
+  Value eight = Bits(halves, 8);
+  return ir_.CreateBitCast(ir_.CreateAShr(ir_.CreateShl(halves, eight), eight), words->getType());
+}
+
+/// Bytes 1 and 3.
+Lowering::Value Lowering::OddBytes(Value words, bool is_signed) {
+  Value halves = AsHalves(words);
+  Value eight = Bits(halves, 8);
+  Value shifted = is_signed ? ir_.CreateAShr(halves, eight) : ir_.CreateLShr(halves, eight);
+  return ir_.CreateBitCast(shifted, words->getType());
+}
+
 Lowering::Value Lowering::Dot4(Value sum, Value a, Value b) {
   const bool words16 = isa_.avx512vnni;
   const bool words8 = (isa_.avx512vnni && isa_.avx512vl) || isa_.avxvnni;
@@ -92,30 +108,37 @@ Lowering::Value Lowering::Dot4(Value sum, Value a, Value b) {
           return ir_.CreateIntrinsic(id, {}, {v[0], v[1], v[2]});
         });
   }
-  if (isa_.arm && (isa_.i8mm || isa_.dotprod)) {
+  if (isa_.i8mm) {
     return InPieces(
         {sum, a, b}, [](unsigned) { return 4U; },
         [&](const Values& v) -> Value {
-          const auto types = {v[0]->getType(), AsBytes(v[1])->getType()};
-          if (isa_.i8mm) {
-            return ir_.CreateIntrinsic(Intrinsic::aarch64_neon_usdot, types, {v[0], AsBytes(v[1]), AsBytes(v[2])});
-          }
-          // a = (a - 128) + 64 + 64, each within a signed byte.
-          const auto dot = [&](Value total, Value x) {
-            return ir_.CreateIntrinsic(Intrinsic::aarch64_neon_sdot, types, {total, AsBytes(x), AsBytes(v[2])});
-          };
-          Value half = Bits(v[1], 0x40404040);
-          return dot(dot(dot(v[0], ir_.CreateXor(v[1], Bits(v[1], 0x80808080))), half), half);
+          return ir_.CreateIntrinsic(Intrinsic::aarch64_neon_usdot, {v[0]->getType(), AsBytes(v[1])->getType()},
+                                     {v[0], AsBytes(v[1]), AsBytes(v[2])});
         });
   }
+  if (isa_.dotprod) {
+    // a = (a - 128) + 64 + 64, each within a signed byte.
+    Value half = Bits(a, 0x40404040);
+    return SignedDot(SignedDot(SignedDot(sum, ir_.CreateXor(a, Bits(a, 0x80808080)), b), half, b), half, b);
+  }
   // Even and odd bytes as halves: two products of each word add up without overflow.
-  Value even_a = AsWords(ir_.CreateAnd(a, Bits(a, 0x00ff00ff)));
-  Value odd_a = ir_.CreateAnd(ir_.CreateLShr(a, Bits(a, 8)), Bits(a, 0x00ff00ff));
-  Value halves = AsHalves(b);
-  Value odd_b = ir_.CreateBitCast(ir_.CreateAShr(halves, Bits(halves, 8)), a->getType());
-  Value even_b =
-      ir_.CreateBitCast(ir_.CreateAShr(ir_.CreateShl(halves, Bits(halves, 8)), Bits(halves, 8)), a->getType());
-  return ir_.CreateAdd(ir_.CreateAdd(sum, MaddHalves(even_a, even_b)), MaddHalves(odd_a, odd_b));
+  sum = ir_.CreateAdd(sum, MaddHalves(EvenBytes(a, false), EvenBytes(b, true)));
+  return ir_.CreateAdd(sum, MaddHalves(OddBytes(a, false), OddBytes(b, true)));
+}
+
+Lowering::Value Lowering::Dot4Signed(Value sum, Value a, Value b) {
+  if (isa_.dotprod) return SignedDot(sum, a, b);
+  sum = ir_.CreateAdd(sum, MaddHalves(EvenBytes(a, true), EvenBytes(b, true)));
+  return ir_.CreateAdd(sum, MaddHalves(OddBytes(a, true), OddBytes(b, true)));
+}
+
+Lowering::Value Lowering::SignedDot(Value sum, Value a, Value b) {
+  return InPieces(
+      {sum, a, b}, [](unsigned) { return 4U; },
+      [&](const Values& v) -> Value {
+        return ir_.CreateIntrinsic(Intrinsic::aarch64_neon_sdot, {v[0]->getType(), AsBytes(v[1])->getType()},
+                                   {v[0], AsBytes(v[1]), AsBytes(v[2])});
+      });
 }
 
 Lowering::Value Lowering::MaddBytes(Value a, Value b) {
@@ -148,9 +171,18 @@ Lowering::Value Lowering::MaddHalves(Value a, Value b) {
           return ir_.CreateIntrinsic(id, {}, {AsHalves(v[0]), AsHalves(v[1])});
         });
   }
-  const auto low = [&](Value x) { return ir_.CreateAShr(ir_.CreateShl(x, Bits(x, 16)), Bits(x, 16)); };
-  const auto high = [&](Value x) { return ir_.CreateAShr(x, Bits(x, 16)); };
-  return ir_.CreateAdd(ir_.CreateMul(low(a), low(b)), ir_.CreateMul(high(a), high(b)));
+  return InPieces(
+      {a, b}, [](unsigned) { return 4U; },
+      [&](const Values& v) -> Value {
+        const auto products = [&](bool upper) {  // of four halves: smull, smull2
+          const auto widened = [&](Value words) {
+            const std::vector<int> mask = upper ? std::vector{4, 5, 6, 7} : std::vector{0, 1, 2, 3};
+            return ir_.CreateSExt(ir_.CreateShuffleVector(AsHalves(words), mask), v[0]->getType());
+          };
+          return ir_.CreateMul(widened(v[0]), widened(v[1]));
+        };
+        return ir_.CreateIntrinsic(Intrinsic::aarch64_neon_addp, {v[0]->getType()}, {products(false), products(true)});
+      });
 }
 
 Lowering::Value Lowering::AddHalves(Value a, Value b) {

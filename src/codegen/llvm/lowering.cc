@@ -278,6 +278,8 @@ Lowering::Value Lowering::LowerLanes(const Instruction& instruction) {
   switch (instruction.op) {
     case Op::kDot4:
       return Dot4(a, Operand(instruction, 1), Operand(instruction, 2));
+    case Op::kDot4Signed:
+      return Dot4Signed(a, Operand(instruction, 1), Operand(instruction, 2));
     case Op::kMaddBytes:
       return MaddBytes(a, Operand(instruction, 1));
     case Op::kMaddHalves:

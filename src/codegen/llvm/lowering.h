@@ -71,6 +71,10 @@ class Lowering {
 
   // bytes.cc: operations inside a word
   Value Dot4(Value sum, Value a, Value b);
+  Value Dot4Signed(Value sum, Value a, Value b);
+  Value SignedDot(Value sum, Value a, Value b);
+  Value EvenBytes(Value words, bool is_signed);
+  Value OddBytes(Value words, bool is_signed);
   Value MaddBytes(Value a, Value b);
   Value MaddHalves(Value a, Value b);
   Value AddHalves(Value a, Value b);

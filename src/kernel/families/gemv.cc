@@ -16,6 +16,8 @@ std::string_view DotName(Dot dot) {
   switch (dot) {
     case Dot::kDot4:
       return "dot4";
+    case Dot::kDot4Signed:
+      return "dot4signed";
     case Dot::kMaddBytes:
       return "maddbytes";
     case Dot::kMaddHalves:

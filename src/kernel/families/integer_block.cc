@@ -77,8 +77,9 @@ std::vector<Rows> IntegerBlock::SubBlock(std::uint32_t chunk, std::uint32_t sub)
   dots_.assign(columns_.count(), {});
   pairs_.assign(columns_.count(), std::vector<Rows>(2));
   for (std::uint16_t c = 0; c < columns_.count(); ++c) {
-    dots_[c] = layout_.bias != 0 ? columns_.Word(c, columns_.layout().sums_offset + std::int64_t{sub_index} * 4)
-                                 : b_.I32(0, geometry_.lanes);
+    dots_[c] = columns_.layout().bias != 0
+                   ? columns_.Word(c, columns_.layout().sums_offset + std::int64_t{sub_index} * 4)
+                   : b_.I32(0, geometry_.lanes);
   }
   const std::int32_t factor_max = layout_.IsSplit(geometry_.dot) ? kHalfBase - 1 : layout_.code_max;
   const std::int32_t depth = std::max(1, 32767 / (2 * 127 * factor_max));  // sums of byte pairs that fit 16 bits
@@ -99,6 +100,8 @@ void IntegerBlock::Product(const std::vector<Rows>& factors, std::uint16_t colum
   Rows& dots = dots_[column];
   if (geometry_.dot == Dot::kDot4) {
     dots = Dot4(dots, codes, columns_.Word(column, element));
+  } else if (geometry_.dot == Dot::kDot4Signed) {
+    dots = Dot4Signed(dots, codes, columns_.Word(column, element));
   } else if (geometry_.dot == Dot::kMaddBytes) {
     const Rows activations = columns_.Word(column, element);
     for (std::size_t half = 0; half < factors.size(); ++half) {

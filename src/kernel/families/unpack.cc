@@ -131,10 +131,12 @@ Rows Unpack::Codes(std::uint32_t quad) {
 std::vector<Rows> Unpack::Factors(std::uint32_t quad) {
   const Rows codes = Codes(quad);
   const std::vector<std::int32_t>& codebook = row_.codebook;
-  if (codebook.empty()) return {codes};
+  const std::int32_t less = layout_.Recentred(geometry_.dot);
+  // Flipping the highest bit of a byte takes 128 from it.
+  if (codebook.empty()) return {less == 0 ? codes : codes ^ b_.U32(0x80808080, lanes_)};
   std::vector<std::vector<std::int32_t>> tables(layout_.IsSplit(geometry_.dot) ? 2 : 1, std::vector<std::int32_t>(16));
   for (std::size_t code = 0; code < codebook.size(); ++code) {
-    const std::int32_t number = codebook[code] + layout_.bias;
+    const std::int32_t number = codebook[code] + layout_.bias - less;
     tables[0][code] = tables.size() == 1 ? number : number % kHalfBase;
     if (tables.size() == 2) tables[1][code] = number / kHalfBase;
   }
