@@ -112,7 +112,9 @@ std::string MachineId(const CpuInfo& cpu, std::size_t usable_cpus) {
 
 }  // namespace
 
-std::vector<int> UsableCpus() {
+namespace {
+
+std::vector<int> AffinityMask() {
   // The kernel refuses a mask that is too small for it; grow until it fits.
   for (int most = 1024; most <= (1 << 20); most *= 4) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(most), [](cpu_set_t* s) { CPU_FREE(s); });
@@ -125,6 +127,13 @@ std::vector<int> UsableCpus() {
     return PinningOrder("/", allowed);
   }
   return {0};
+}
+
+}  // namespace
+
+std::vector<int> UsableCpus() {
+  static const std::vector<int> given = AffinityMask();  // before any thread of ours was pinned
+  return given;
 }
 
 double CpuQuota() {

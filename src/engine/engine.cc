@@ -213,8 +213,8 @@ class MachineEngine final : public Engine {
     std::string description = fmt::format("threads {}\n", options_.threads);
     for (const Step& step : machine_.decode.steps) {
       infos_.push_back(step.info);
-      description +=
-          fmt::format("{} {} {} {}\n", step.info.phase, step.info.layer, step.info.role, step.info.kernel_id);
+      description += fmt::format("{} {} {} {} {}\n", step.info.phase, step.info.layer, step.info.role,
+                                 step.info.kernel_id, step.piece_items);
     }
     plan_id_ = base::Sha256Hex(description);
     return {};

@@ -26,9 +26,10 @@ struct Options {
   std::uint32_t threads = 0;  // 0: one per usable physical core
   std::uint64_t context = 0;  // positions of the KV cache; 0: min(4096, the model's)
   KvFormat kv = KvFormat::kF16;
-  std::uint32_t prompt_batch = 64;   // tokens per pass over the weights while reading a prompt (at least 8)
-  std::string cache_folder;          // compiled kernels
-  std::vector<std::string> without;  // names of routes (routes.h) that the plans must not use
+  std::uint32_t prompt_batch = 64;       // tokens per pass over the weights while reading a prompt (at least 8)
+  std::uint64_t piece_bytes = 64 << 10;  // of a share that another thread may take over (route shared-tails)
+  std::string cache_folder;              // compiled kernels
+  std::vector<std::string> without;      // names of routes (routes.h) that the plans must not use
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // bytes of weights loaded
   std::function<bool()> cancelled;                                        // polled while loading
   // For the account's own tests only, not reachable from the command line: the products of this part wait for so many
@@ -82,7 +83,8 @@ class Engine {
   /// How often a decoded token takes each route (routes.h); one that is off or not possible is missing.
   virtual const std::map<std::string_view, std::uint32_t>& route_uses() const = 0;
   virtual std::string plan_id() const = 0;  // SHA-256 over kernels, order and threads
-  /// Only one session of an engine computes at a time. kOutOfMemory when its KV cache does not fit.
+  /// Only one session of an engine computes at a time. The calling thread stays pinned to the plan's first CPU until it
+  /// ends the session, which no other thread may do. kOutOfMemory when its KV cache does not fit.
   virtual Result<std::unique_ptr<Session>> NewSession() = 0;
 };
 

@@ -155,6 +155,7 @@ class TokenPlanner {
     plan_.EndColumnwise();
     plan_.AddStep(std::move(program), operation.role, operation.weights->format->name,
                   PlanAssembly::Once(table.groups()), std::move(buffers), table.bytes);
+    plan_.MayShareTails(table.layout.GroupBytes(operation.cols));
     return {};
   }
 
@@ -220,8 +221,9 @@ void Plan::Flatten(std::uint32_t threads) {
     }
     void* const* next = pointers[thread].data();
     for (const Step& step : steps) {
-      calls[thread].push_back({step.function, next, step.work});
-      next += step.buffers[thread].size();
+      const std::size_t count = step.buffers[thread].size();
+      calls[thread].push_back({step.function, next, static_cast<std::uint32_t>(count), step.work, step.piece_items});
+      next += count;
     }
   }
 }

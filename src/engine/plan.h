@@ -47,6 +47,7 @@ struct Step {
   const kernel::Program* program = nullptr;
   runtime::KernelFunction function = nullptr;
   Work work;
+  std::int64_t piece_items = 0;             // of a piece of the shares' ends that any thread may take; 0: none
   std::vector<std::vector<void*>> buffers;  // [thread]
 };
 
@@ -55,8 +56,14 @@ struct Step {
 struct Call {
   runtime::KernelFunction function = nullptr;
   void* const* buffers = nullptr;
+  std::uint32_t buffer_count = 0;
   Work work;
+  std::int64_t piece_items = 0;
 };
+
+/// Of a thread's share of a product, this part of it (the last quarter) may be taken over by other threads.
+inline constexpr std::int64_t kSharedPart = 4;
+inline constexpr std::size_t kMostSharedBuffers = 8;
 
 struct Plan {
   std::vector<Step> steps;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/routes.h"
+
 namespace boltbeam::engine {
 
 void PlanAssembly::AddStep(kernel::Program&& program, const std::string& role, const std::string& format, Work work,
@@ -21,10 +23,23 @@ void PlanAssembly::AddStep(kernel::Program&& program, const std::string& role, c
   step.work = work;
   step.buffers = std::move(buffers);
   plan_.steps.push_back(std::move(step));
+  group_bytes_ = 0;
+}
+
+void PlanAssembly::ShareTails(Step& step) {
+  constexpr std::uint64_t kLeastPieces = 2;
+  // A stream begins anew at every piece: it must be long enough to run at speed for most of it.
+  const std::uint64_t piece_groups = std::max<std::uint64_t>(1, c_.options.piece_bytes / group_bytes_);
+  const auto groups_per_thread = static_cast<std::uint64_t>(step.work.items) / c_.threads;
+  const bool is_worth_it = groups_per_thread / kSharedPart >= kLeastPieces * piece_groups;
+  const bool is_possible = c_.threads > 1 && step.buffers.front().size() <= kMostSharedBuffers;
+  if (Take(kSharedTails, is_worth_it && is_possible)) step.piece_items = static_cast<std::int64_t>(piece_groups);
 }
 
 void PlanAssembly::EndPhase() {
   const auto end = static_cast<std::uint32_t>(plan_.steps.size());
+  if (group_bytes_ != 0) ShareTails(plan_.steps.back());
+  group_bytes_ = 0;
   if (end != 0 && (plan_.phase_end.empty() || plan_.phase_end.back() != end)) plan_.phase_end.push_back(end);
   is_columnwise_ = false;
   is_spread_ = false;

@@ -32,6 +32,10 @@ class PlanAssembly {
   void AddStep(kernel::Program&& program, const std::string& role, const std::string& format, Work work,
                Buffers buffers, std::uint64_t stored_bytes = 0);
 
+  /// The step just added is a product: if a barrier follows it at once, who has finished may take over pieces of the
+  /// others' shares. Its first buffer is the table.
+  void MayShareTails(std::uint64_t group_bytes) { group_bytes_ = group_bytes; }
+
   /// A barrier, if there is anything to wait for.
   void EndPhase();
   /// While a prompt is read, columnwise steps are shared among threads: their results need a barrier before a product.
@@ -65,11 +69,14 @@ class PlanAssembly {
   Plan Finish();
 
  private:
+  void ShareTails(Step& step);
+
   PlanContext& c_;
   const bool decode_;
   const std::uint64_t columns_;
   Plan plan_;
   const model::Operation* operation_ = nullptr;
+  std::uint64_t group_bytes_ = 0;  // of the last step, when its threads may share their tails
   bool is_columnwise_ = false, is_spread_ = false;
   std::map<std::string, std::vector<std::byte*>> scratch_;
 };

@@ -17,7 +17,9 @@ inline constexpr std::string_view kAttentionByHeads = "attention-by-heads";
 inline constexpr std::string_view kGateByRows = "gate-by-rows";
 inline constexpr std::string_view kQuantiseByBlocks = "quantise-by-blocks";
 
-inline constexpr std::array<Route, 3> kRoutes = {{
+inline constexpr std::string_view kSharedTails = "shared-tails";
+
+inline constexpr std::array<Route, 4> kRoutes = {{
     {kAttentionByHeads,
      "each thread takes its KV heads from the products of q, k and v through RoPE to the end of attention, with no "
      "barrier between; needs as many KV heads for every thread",
@@ -26,6 +28,9 @@ inline constexpr std::array<Route, 3> kRoutes = {{
     {kQuantiseByBlocks,
      "each thread quantises the blocks of a product's input that it computed itself, instead of all of them after the "
      "barrier; needs whole blocks for every thread"},
+    {kSharedTails,
+     "a thread that has finished its share of a product takes over pieces from the end of another's; needs half a "
+     "megabyte for every thread, and a barrier right after the product"},
 }};
 
 }  // namespace boltbeam::engine

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -121,11 +122,15 @@ void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::
     for (std::uint32_t phase = first_phase; phase < last_phase; ++phase) {
       for (; step_index < plan.phase_end[phase]; ++step_index) {
         const Call& call = calls[step_index];
-        const std::int64_t items = call.work.Count(pass_);
-        const runtime::Range range =
-            call.work.local ? runtime::Range{0, items} : runtime::Share(items, thread, threads);
         if (traced) stamps.step_begin[step_index] = base::Ticks();
-        if (range.begin < range.end) call.function(call.buffers, range.begin, range.end);
+        if (call.piece_items > 0) {
+          RunShared(plan, step_index, thread);
+        } else {
+          const std::int64_t items = call.work.Count(pass_);
+          const runtime::Range range =
+              call.work.local ? runtime::Range{0, items} : runtime::Share(items, thread, threads);
+          if (range.begin < range.end) call.function(call.buffers, range.begin, range.end);
+        }
         if (traced) stamps.step_end[step_index] = base::Ticks();
       }
       if (traced) stamps.barrier_begin[phase] = base::Ticks();
@@ -133,6 +138,46 @@ void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::
       if (traced) stamps.barrier_end[phase] = base::Ticks();
     }
   });
+  first_turn_ += static_cast<std::uint32_t>(plan.steps.size());
+}
+
+namespace {
+
+/// The pieces of a share that any thread may take: its end.
+struct Pieces {
+  std::int64_t begin = 0;
+  std::uint32_t count = 0;
+};
+
+Pieces PiecesOf(const runtime::Range& share, std::int64_t piece_items) {
+  const std::int64_t count =
+      std::min<std::int64_t>((share.end - share.begin) / kSharedPart / piece_items, runtime::SharedTails::kMostPieces);
+  return {share.end - count * piece_items, static_cast<std::uint32_t>(count)};
+}
+
+}  // namespace
+
+void MachineSession::RunShared(const Plan& plan, std::uint32_t step, std::uint32_t thread) {
+  const std::uint32_t threads = m_.pool->size();
+  const std::uint32_t turn = first_turn_ + step;
+  const Call& call = plan.calls[thread][step];
+  const std::int64_t items = call.work.Count(pass_);
+  const auto run = [&](void* const* buffers, const Pieces& pieces, std::uint32_t piece) {
+    const std::int64_t begin = pieces.begin + piece * call.piece_items;
+    call.function(buffers, begin, begin + call.piece_items);
+  };
+  const runtime::Range own = runtime::Share(items, thread, threads);
+  const Pieces tail = PiecesOf(own, call.piece_items);
+  tails_.Offer(thread, turn, tail.count);
+  call.function(call.buffers, own.begin, tail.begin);
+  while (const auto piece = tails_.TakeFront(thread, turn)) run(call.buffers, tail, *piece);
+  for (std::uint32_t other = (thread + 1) % threads; other != thread; other = (other + 1) % threads) {
+    std::array<void*, kMostSharedBuffers> buffers;  // the other's table times this thread's own copy of the input
+    std::copy_n(call.buffers, call.buffer_count, buffers.begin());
+    buffers[0] = plan.calls[other][step].buffers[0];
+    const Pieces others = PiecesOf(runtime::Share(items, other, threads), call.piece_items);
+    while (const auto piece = tails_.TakeBack(other, turn)) run(buffers.data(), others, *piece);
+  }
 }
 
 Result<void> MachineSession::Decode(std::int32_t token, Trace* trace) {

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "engine/plan.h"
 #include "runtime/memory.h"
+#include "runtime/shared_tails.h"
 #include "runtime/thread_pool.h"
 
 namespace boltbeam::engine {
@@ -30,7 +31,10 @@ struct Machine {
 
 class MachineSession final : public Session {
  public:
-  explicit MachineSession(Machine& machine) : m_(machine) { m_.has_session = true; }
+  explicit MachineSession(Machine& machine)
+      : m_(machine), pin_(machine.pool->first_cpu()), tails_(machine.pool->size()) {
+    m_.has_session = true;
+  }
   ~MachineSession() override { m_.has_session = false; }
 
   std::uint64_t depth() const override { return depth_; }
@@ -50,7 +54,13 @@ class MachineSession final : public Session {
   /// Norm, head and argmax of one column of the stream, through the decode plan.
   void FinishColumn(std::uint64_t column);
 
+  /// A thread's part of a step whose threads take pieces of each other's shares.
+  void RunShared(const Plan& plan, std::uint32_t step, std::uint32_t thread);
+
   Machine& m_;
+  runtime::Pin pin_;  // of the thread that made the session, and runs it
+  runtime::SharedTails tails_;
+  std::uint32_t first_turn_ = 0;  // of the steps of a pass: no two steps of a session have the same turn
   std::uint64_t depth_ = 0;
   PassSizes pass_;
 };

@@ -37,14 +37,43 @@ void AwaitChange(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 
-bool Pin(int cpu) {
+bool SetCpu(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
   return pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
 }
 
+constexpr int kNoCpu = -1;
+
+/// The pins of a thread.
+struct Pinned {
+  int cpu = kNoCpu;
+  int pins = 0;
+  bool is_known = false;
+  cpu_set_t before = {};  // when is_known
+};
+thread_local Pinned pinned;
+
 }  // namespace
+
+Pin::Pin(int cpu) : outer_cpu_(pinned.cpu) {
+  if (pinned.pins++ == 0) {
+    pinned.is_known = pthread_getaffinity_np(pthread_self(), sizeof(pinned.before), &pinned.before) == 0;
+  }
+  if (pinned.cpu != cpu) failed_ = !SetCpu(cpu);
+  pinned.cpu = cpu;
+}
+
+Pin::~Pin() {
+  if (--pinned.pins == 0) {
+    if (pinned.is_known) pthread_setaffinity_np(pthread_self(), sizeof(pinned.before), &pinned.before);
+    pinned.cpu = kNoCpu;
+  } else if (outer_cpu_ != kNoCpu && outer_cpu_ != pinned.cpu) {
+    SetCpu(outer_cpu_);
+    pinned.cpu = outer_cpu_;
+  }
+}
 
 void Barrier::Wait() {
   if (threads_ == 1) return;
@@ -87,7 +116,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Work(std::uint32_t thread) {
-  if (!Pin(cpus_[thread])) pin_failed_.store(true);
+  if (!SetCpu(cpus_[thread])) pin_failed_.store(true);
   std::uint32_t seen = 0;
   while (true) {
     AwaitChange(epoch_, seen);
@@ -100,9 +129,8 @@ void ThreadPool::Work(std::uint32_t thread) {
 }
 
 void ThreadPool::Run(const std::function<void(std::uint32_t)>& task) {
-  cpu_set_t before;
-  const bool had_affinity = pthread_getaffinity_np(pthread_self(), sizeof(before), &before) == 0;
-  if (!Pin(cpus_[0])) pin_failed_.store(true);
+  const Pin pin(cpus_[0]);
+  if (pin.failed()) pin_failed_.store(true);
   task_ = &task;
   finished_.store(0, std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
@@ -113,7 +141,6 @@ void ThreadPool::Run(const std::function<void(std::uint32_t)>& task) {
        done = finished_.load(std::memory_order_acquire)) {
     AwaitChange(finished_, done);
   }
-  if (had_affinity) pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
 }
 
 }  // namespace boltbeam::runtime

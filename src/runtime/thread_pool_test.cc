@@ -1,8 +1,15 @@
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "runtime/memory.h"
+#include "runtime/shared_tails.h"
 
 namespace boltbeam::runtime {
 namespace {
@@ -26,6 +33,65 @@ TEST(ThreadPoolTest, PhasesSeeEachOthersWrites) {
 TEST(ThreadPoolTest, ACpuThatDoesNotExistIsRefused) {
   EXPECT_EQ(ThreadPool::Create({1023}).error().code, Code::kThreads);
   EXPECT_EQ(ThreadPool::Create({}).error().code, Code::kThreads);
+}
+
+std::vector<int> CpusOfThisThread() {
+  cpu_set_t set;
+  pthread_getaffinity_np(pthread_self(), sizeof(set), &set);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+TEST(PinTest, TheLastToEndGivesTheThreadItsCpusBack) {
+  const std::vector<int> all = CpusOfThisThread();
+  const int first = all.front(), last = all.back();
+  auto outer = std::make_unique<Pin>(first);
+  EXPECT_EQ(CpusOfThisThread(), std::vector{first});
+  {
+    const Pin inner(last);
+    EXPECT_EQ(CpusOfThisThread(), std::vector{last});
+  }
+  EXPECT_EQ(CpusOfThisThread(), std::vector{first});
+  auto later = std::make_unique<Pin>(first);
+  outer.reset();
+  EXPECT_EQ(CpusOfThisThread(), std::vector{first});
+  later.reset();
+  EXPECT_EQ(CpusOfThisThread(), all);
+  EXPECT_TRUE(Pin(1023).failed());
+  EXPECT_EQ(CpusOfThisThread(), all);
+}
+
+TEST(SharedTailsTest, EveryPieceIsTakenOnce) {
+  constexpr std::uint32_t kThreads = 3, kPieces = 1000, kTurns = 50;
+  SharedTails tails(kThreads);
+  const auto pool = ThreadPool::Create({0, 0, 0});
+  ASSERT_TRUE(pool) << pool.error().Message();
+  for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+    std::vector<std::atomic<int>> taken(kThreads * kPieces);
+    (*pool)->Run([&](std::uint32_t thread) {
+      tails.Offer(thread, turn, kPieces);
+      while (const auto piece = tails.TakeFront(thread, turn)) ++taken[thread * kPieces + *piece];
+      for (std::uint32_t other = (thread + 1) % kThreads; other != thread; other = (other + 1) % kThreads) {
+        while (const auto piece = tails.TakeBack(other, turn)) ++taken[other * kPieces + *piece];
+      }
+    });
+    for (const std::atomic<int>& count : taken) ASSERT_EQ(count, 1);
+  }
+}
+
+TEST(SharedTailsTest, FrontForTheOwnerBackForOthersAndNothingOfAnotherTurn) {
+  SharedTails tails(2);
+  tails.Offer(0, 7, 3);
+  EXPECT_EQ(tails.TakeBack(0, 8), std::nullopt);
+  EXPECT_EQ(tails.TakeBack(1, 7), std::nullopt);
+  EXPECT_EQ(tails.TakeBack(0, 7), 2U);
+  EXPECT_EQ(tails.TakeFront(0, 7), 0U);
+  EXPECT_EQ(tails.TakeFront(0, 7), 1U);
+  EXPECT_EQ(tails.TakeFront(0, 7), std::nullopt);
+  EXPECT_EQ(tails.TakeBack(0, 7), std::nullopt);
 }
 
 TEST(ShareTest, RangesCoverEverythingOnce) {
