@@ -21,7 +21,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> models, prompts, generated, depths, pairs, threads;
   std::string cache_k = "f16", cache_v = "f16", format = "md";
-  std::vector<std::string> without;
+  RouteFlags routes;
   std::uint32_t repetitions = 5;
   double delay_s = 0;
   bool no_warm_up = false;
@@ -96,7 +96,7 @@ EngineFlags FlagsFor(const Arguments& arguments, std::uint32_t threads) {
   flags.threads = threads;
   flags.cache_k = arguments.cache_k;
   flags.cache_v = arguments.cache_v;
-  flags.without = arguments.without;
+  flags.routes = arguments.routes;
   return flags;
 }
 
@@ -206,7 +206,7 @@ void AddBench(CLI::App& app, Globals& globals) {
   command->add_option("--ctv,--cache-type-v", arguments->cache_v, "Format of cached values, the same")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
-  AddWithout(*command, arguments->without);
+  arguments->routes.Add(*command);
   command->add_option("--delay", arguments->delay_s, "Seconds to wait before each test")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();

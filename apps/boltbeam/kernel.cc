@@ -41,8 +41,9 @@ Result<std::unique_ptr<Planned>> Load(const Globals& globals, const Arguments& a
 
 Result<void> List(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const std::unique_ptr<Planned> planned, Load(globals, arguments));
-  return WriteOutput(globals, report::KernelListReport(*planned->engine, planned->machine.Get("barrier_ns"),
-                                                       report::FormOf(globals.format)));
+  BOLTBEAM_ASSIGN(const std::vector<engine::RouteBound> routes,
+                  engine::RouteBounds(*planned->engine, planned->machine));
+  return WriteOutput(globals, report::KernelListReport(*planned->engine, routes, report::FormOf(globals.format)));
 }
 
 report::Stage StageOf(const std::string& name) {

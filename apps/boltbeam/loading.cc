@@ -24,16 +24,17 @@ void EngineFlags::Add(CLI::App& command) {
   command.add_option("--ctv,--cache-type-v", cache_v, "Format of cached values, the same")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
-  AddWithout(command, without);
+  routes.Add(command);
 }
 
-void AddWithout(CLI::App& command, std::vector<std::string>& without) {
+void RouteFlags::Add(CLI::App& command) {
   std::vector<std::string> names;
-  for (const engine::Route& route : engine::kRoutes) names.emplace_back(route.name);
-  command.add_option("--without", without, "Switch fusions off, by comma; `boltbeam kernel list` names them")
-      ->delimiter(',')
-      ->check(CLI::IsMember(names))
-      ->type_name("ROUTE,...");
+  for (const engine::Route& route : engine::Routes()) names.push_back(route.name);
+  const auto add = [&](const char* flag, std::vector<std::string>& routes, const char* help) {
+    command.add_option(flag, routes, help)->delimiter(',')->check(CLI::IsMember(names))->type_name("ROUTE,...");
+  };
+  add("--without", without, "Switch fusions off, by comma; `boltbeam kernel list` names them");
+  add("--with", with, "Switch fusions on that are off by default");
 }
 
 Result<engine::KvFormat> EngineFlags::Kv() const {
@@ -52,7 +53,8 @@ Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const
   engine::Options options;
   options.threads = flags.threads;
   options.context = context;
-  options.without = flags.without;
+  options.with = flags.routes.with;
+  options.without = flags.routes.without;
   BOLTBEAM_ASSIGN(options.kv, flags.Kv());
   options.cache_folder = (paths.cache / "kernels").string();
   options.cancelled = Interrupted;

@@ -11,19 +11,23 @@
 
 namespace boltbeam::app {
 
-/// Adds -t, -ctk and -ctv, with llama.cpp's names, and --without, and checks their values.
+/// --without switches routes off, --with on.
+struct RouteFlags {
+  std::vector<std::string> with, without;
+
+  void Add(CLI::App& command);
+};
+
+/// Adds -t, -ctk and -ctv, with llama.cpp's names, and the routes' flags, and checks their values.
 struct EngineFlags {
   std::uint32_t threads = 0;
   std::string cache_k = "f16", cache_v = "f16";
-  std::vector<std::string> without;
+  RouteFlags routes;
 
   void Add(CLI::App& command);
   /// kUsage when the caches of keys and values differ: this engine keeps both in one format.
   [[nodiscard]] Result<engine::KvFormat> Kv() const;
 };
-
-/// Adds --without, which switches routes off.
-void AddWithout(CLI::App& command, std::vector<std::string>& without);
 
 /// Fills in what every command sets the same way: threads, KV format, folders, progress, Ctrl-C.
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,

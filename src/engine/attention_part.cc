@@ -64,6 +64,7 @@ Result<void> AttentionPart::AddAttention(const model::Operation& operation) {
   const PerChunk per_chunk = shape.window == 0 ? PerChunk::kAll : PerChunk::kWindow;
   plan_.AddStep(kernel::BuildAttention(shape), operation.role, format, {hyper.kv_heads, false, per_chunk, false},
                 std::move(buffers));
+  plan_.Streams();
   if (!by_heads_) plan_.EndPhase();
   const std::uint64_t elements = std::uint64_t{hyper.heads} * hyper.head_dim;
   BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, plan_.Scratch("attention", elements * 4, by_heads_));
@@ -73,8 +74,7 @@ Result<void> AttentionPart::AddAttention(const model::Operation& operation) {
   plan_.AddStep(kernel::BuildCombine(shape), operation.role, format,
                 by_heads_ ? PlanAssembly::Once(hyper.heads) : plan_.Columnwise(hyper.heads), std::move(combine));
   plan_.EndColumnwise();  // heads are shared among threads otherwise than the columns that follow
-  input_.Set(y, elements);
-  if (by_heads_) plan_.Spread();
+  input_.Set(y, elements, by_heads_ ? ProductInput::Owner::kParts : ProductInput::Owner::kEvery);
   return {};
 }
 

@@ -84,16 +84,16 @@ class MachineEngine final : public Engine {
 
   Result<void> Load(const chip::Chip& chip, const Options& asked) {
     BOLTBEAM_ASSIGN(options_, FillIn(model_, asked));
-    const kernel::VectorFacts facts = kernel::VectorFactsOf(chip);
+    facts_ = kernel::VectorFactsOf(chip);
     machine_.model = &model_;
     machine_.options = options_;
-    machine_.attention = AttentionShapeOf(model_, options_, facts);
+    machine_.attention = AttentionShapeOf(model_, options_, facts_);
     const model::HyperParameters& hyper = model_.hyper();
     BOLTBEAM_ASSIGN(machine_.rope_frequencies, RopeFrequencies(model_, hyper.rope_base, hyper.rope_frequency_scale));
     if (hyper.sliding_window != 0) {
       BOLTBEAM_ASSIGN(machine_.local_rope_frequencies, RopeFrequencies(model_, hyper.local_rope_base, 1));
     }
-    BOLTBEAM_ASSIGN(weights_, Weights::Plan(model_, facts));
+    BOLTBEAM_ASSIGN(weights_, Weights::Plan(model_, facts_));
     BOLTBEAM_TRY(CheckMemory());
     std::vector<int> cpus = chip::UsableCpus();
     cpus.resize(options_.threads);
@@ -103,7 +103,7 @@ class MachineEngine final : public Engine {
     BOLTBEAM_TRY(PrepareRearrangement());
     BOLTBEAM_TRY(weights_.Load(model_, *kernels_, *pool_, {options_.progress, options_.cancelled}));
     BOLTBEAM_TRY(AllocateWorkspace());
-    return BuildPlans(facts);
+    return BuildPlans();
   }
 
   const model::Model& model() const override { return model_; }
@@ -112,6 +112,19 @@ class MachineEngine final : public Engine {
   std::uint32_t phases() const override { return static_cast<std::uint32_t>(machine_.decode.phase_end.size()); }
   const std::map<std::string_view, std::uint32_t>& route_uses() const override { return machine_.decode.route_uses; }
   std::string plan_id() const override { return plan_id_; }
+  Result<PlanCost> Cost(const std::vector<std::string>& with, const std::vector<std::string>& without) const override {
+    Options options = options_;
+    std::erase_if(options.without,
+                  [&](const std::string& route) { return std::ranges::find(with, route) != with.end(); });
+    options.with.insert(options.with.end(), with.begin(), with.end());
+    options.without.insert(options.without.end(), without.begin(), without.end());
+    Arena arena;
+    std::map<std::string, kernel::Program> programs;
+    PlanContext context{model_,           weights_, options, facts_, machine_.attention, machine_.workspace,
+                        options_.threads, arena,    programs};
+    BOLTBEAM_ASSIGN(const engine::Plan plan, BuildPlan(context, true));
+    return CostOf(plan, options_.threads);
+  }
   const std::map<std::string, kernel::Program>& programs() const override { return programs_; }
 
   MemoryUse memory() const override { return {weights_.bytes(), KvBytes(), arena_.total(), weights_.HugePageBytes()}; }
@@ -195,10 +208,10 @@ class MachineEngine final : public Engine {
     return {};
   }
 
-  Result<void> BuildPlans(const kernel::VectorFacts& facts) {
-    PlanContext context{model_,           weights_, options_, facts, machine_.attention, machine_.workspace,
+  Result<void> BuildPlans() {
+    PlanContext context{model_,           weights_, options_, facts_, machine_.attention, machine_.workspace,
                         options_.threads, arena_,   programs_};
-    machine_.prompt_tile = kernel::DefaultGeometry(*model_.head().format, facts, true).columns;
+    machine_.prompt_tile = kernel::DefaultGeometry(*model_.head().format, facts_, true).columns;
     BOLTBEAM_ASSIGN(machine_.decode, BuildPlan(context, true));
     BOLTBEAM_ASSIGN(machine_.prompt, BuildPlan(context, false));
     std::vector<const kernel::Program*> all;
@@ -222,6 +235,7 @@ class MachineEngine final : public Engine {
 
   const model::Model& model_;
   Options options_;
+  kernel::VectorFacts facts_;
   Weights weights_;
   std::unique_ptr<runtime::ThreadPool> pool_;
   std::unique_ptr<runtime::KernelCache> kernels_;

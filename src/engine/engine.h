@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -26,10 +27,10 @@ struct Options {
   std::uint32_t threads = 0;  // 0: one per usable physical core
   std::uint64_t context = 0;  // positions of the KV cache; 0: min(4096, the model's)
   KvFormat kv = KvFormat::kF16;
-  std::uint32_t prompt_batch = 64;       // tokens per pass over the weights while reading a prompt (at least 8)
-  std::uint64_t piece_bytes = 64 << 10;  // of a share that another thread may take over (route shared-tails)
-  std::string cache_folder;              // compiled kernels
-  std::vector<std::string> without;      // names of routes (routes.h) that the plans must not use
+  std::uint32_t prompt_batch = 64;         // tokens per pass over the weights while reading a prompt (at least 8)
+  std::uint64_t piece_bytes = 64 << 10;    // of a share that another thread may take over (route shared-tails)
+  std::string cache_folder;                // compiled kernels
+  std::vector<std::string> with, without;  // names of routes (routes.h) that plans may take, or must not
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // bytes of weights loaded
   std::function<bool()> cancelled;                                        // polled while loading
   // For the account's own tests only, not reachable from the command line: the products of this part wait for so many
@@ -55,6 +56,15 @@ struct StepInfo {
   std::string provenance;          // compiler_generated, ...
   std::uint32_t phase = 0;         // steps of a phase run without a barrier between them
   std::uint64_t stored_bytes = 0;  // bytes that the kernel reads in its rearranged form
+  bool streams = false;            // reads a table or the KV cache: memory sets its pace
+  // Of a step that computes tables of several parts in one format: each part's stored bytes. Else empty.
+  std::vector<std::pair<std::string, std::uint64_t>> parts;
+};
+
+/// What a decoded token does beside streaming weights and KV cache: barriers, and in each phase what the thread does
+/// that does most of it.
+struct PlanCost {
+  double barriers = 0, calls = 0, bytes = 0, instructions = 0;  // bytes and vector instructions of small vectors
 };
 
 /// Time stamps of one token, in ticks of the steady counter (measure::Clock gives nanoseconds). [thread][step] and
@@ -82,6 +92,9 @@ class Engine {
   virtual const std::map<std::string, kernel::Program>& programs() const = 0;  // by identity, of all plans
   /// How often a decoded token takes each route (routes.h); one that is off or not possible is missing.
   virtual const std::map<std::string_view, std::uint32_t>& route_uses() const = 0;
+  /// What the token would cost beside its streams with these routes taken and those not; both empty: as it is.
+  virtual Result<PlanCost> Cost(const std::vector<std::string>& with,
+                                const std::vector<std::string>& without) const = 0;
   virtual std::string plan_id() const = 0;  // SHA-256 over kernels, order and threads
   /// Only one session of an engine computes at a time. The calling thread stays pinned to the plan's first CPU until it
   /// ends the session, which no other thread may do. kOutOfMemory when its KV cache does not fit.

@@ -1,5 +1,8 @@
 #include "engine/plan.h"
 
+#include <algorithm>
+#include <span>
+
 #include "engine/attention_part.h"
 #include "engine/plan_assembly.h"
 #include "engine/product_input.h"
@@ -15,6 +18,7 @@ using kernel::Program;
 using model::Operation;
 using model::OpKind;
 using model::Role;
+using Owner = ProductInput::Owner;
 
 /// Walks the token graph and adds the steps of every operation.
 class TokenPlanner {
@@ -29,9 +33,13 @@ class TokenPlanner {
 
   Result<Plan> Build() && {
     const std::vector<Operation> graph = model::BuildTokenGraph(c_.model, {});
-    for (const Operation& operation : graph) {
-      plan_.Begin(operation);
-      BOLTBEAM_TRY(Add(operation));
+    const auto is_product = [](const Operation& operation) { return operation.kind == OpKind::kMatmul; };
+    for (auto at = graph.begin(); at != graph.end();) {
+      // Products one after another have the same input.
+      const auto end = is_product(*at) ? std::find_if_not(at, graph.end(), is_product) : at + 1;
+      plan_.Begin(*at);
+      BOLTBEAM_TRY(is_product(*at) ? Products({at, end}) : Add(*at));
+      at = end;
     }
     return plan_.Finish();
   }
@@ -44,7 +52,7 @@ class TokenPlanner {
       case OpKind::kNorm:
         return Norm(operation);
       case OpKind::kMatmul:
-        return Matmul(operation);
+        return Products({&operation, 1});
       case OpKind::kRope:
         return attention_.AddRope(operation);
       case OpKind::kAttention:
@@ -58,8 +66,11 @@ class TokenPlanner {
   }
 
   /// The stream: while decoding a thread may have its own.
-  std::byte* Stream(std::uint32_t thread) const { return plan_.decode() ? w_.streams[thread] : w_.x; }
-  bool HasOwnStreams() const { return c_.model.architecture().post_norms; }
+  std::byte* Stream(std::uint32_t thread) const {
+    if (!plan_.decode()) return w_.x;
+    return w_.streams[plan_.IsOn(kNormInConsumer) ? thread : 0];
+  }
+  bool HasOwnStreams() const { return c_.model.architecture().post_norms && plan_.IsOn(kNormInConsumer); }
   std::uint64_t XStride() const { return kernel::OutputStride(hyper_.hidden); }
 
   Result<void> Embed(const Operation& operation) {
@@ -69,7 +80,7 @@ class TokenPlanner {
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t) buffers.push_back({w_.rows, Stream(t)});
     plan_.AddStep(std::move(program), operation.role, operation.weights->format->name,
-                  {1, true, PerChunk::kNo, plan_.decode() && HasOwnStreams()}, std::move(buffers), w_.row_bytes);
+                  {1, true, PerChunk::kNo, HasOwnStreams()}, std::move(buffers), w_.row_bytes);
     plan_.EndPhase();
     return {};
   }
@@ -80,37 +91,41 @@ class TokenPlanner {
     if (!plan_.IsColumnwise() || operation.layer < 0) plan_.EndPhase();
     if (operation.layer < 0) plan_.EndBody();
     const std::uint64_t bytes = std::uint64_t{hyper_.hidden} * 4;
-    BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, plan_.Scratch("norm", bytes));
+    const bool by_one = plan_.decode() && !plan_.Take(kNormInConsumer, true);
+    BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, plan_.Scratch("norm", bytes, by_one));
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t)
       buffers.push_back({Stream(t), c_.weights.vector(*operation.weights), y[t]});
     plan_.BeginColumnwise();
     plan_.AddStep(
         kernel::BuildRmsNorm({hyper_.hidden, XStride(), bytes, c_.facts.lanes}, static_cast<float>(hyper_.rms_epsilon)),
-        operation.role, "F32", plan_.Columnwise(), std::move(buffers), bytes);
-    input_.Set(y, hyper_.hidden);
+        operation.role, "F32", by_one ? PlanAssembly::OneThread() : plan_.Columnwise(), std::move(buffers), bytes);
+    input_.Set(y, hyper_.hidden, by_one ? Owner::kOne : Owner::kEvery);
     return {};
   }
 
   /// The result of a block, normalised and added to the stream.
   Result<void> AddNormed(const Operation& operation) {
     plan_.EndPhase();
+    const bool by_one = plan_.decode() && !plan_.IsOn(kNormInConsumer);
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t)
       buffers.push_back({w_.branch, c_.weights.vector(*operation.weights), Stream(t)});
     plan_.BeginColumnwise();
     plan_.AddStep(kernel::BuildRmsNormAdd({hyper_.hidden, XStride(), XStride(), c_.facts.lanes},
                                           static_cast<float>(hyper_.rms_epsilon)),
-                  operation.role, "F32", plan_.Columnwise(), std::move(buffers), std::uint64_t{hyper_.hidden} * 4);
+                  operation.role, "F32", by_one ? PlanAssembly::OneThread() : plan_.Columnwise(), std::move(buffers),
+                  std::uint64_t{hyper_.hidden} * 4);
     return {};
   }
 
   struct Target {
     std::byte* output = nullptr;
     kernel::Epilogue epilogue = kernel::Epilogue::kStore;
+    bool is_apart = false;  // a step of its own adds it to the stream
   };
 
-  Result<Target> TargetOf(const Operation& operation) const {
+  Result<Target> TargetOf(const Operation& operation) {
     switch (operation.weights->role) {
       case Role::kAttnQ:
         return Target{w_.query};
@@ -120,8 +135,7 @@ class TokenPlanner {
         return Target{w_.value};
       case Role::kAttnOutput:
       case Role::kFfnDown:
-        if (operation.adds_residual) return Target{w_.x, kernel::Epilogue::kResidual};
-        return Target{w_.branch};
+        return ResidualTarget(operation);
       case Role::kFfnGate:
         return Target{w_.gate};
       case Role::kFfnUp:
@@ -134,14 +148,40 @@ class TokenPlanner {
     }
   }
 
-  Result<void> Matmul(const Operation& operation) {
+  Result<Target> ResidualTarget(const Operation& operation) {
+    if (!operation.adds_residual) return Target{w_.branch};
+    if (!plan_.decode() || plan_.Take(kResidualInEpilogue, true)) return Target{w_.x, kernel::Epilogue::kResidual};
+    BOLTBEAM_ASSIGN(const std::vector<std::byte*> branch, plan_.Scratch("branch", XStride(), true));
+    return Target{branch.front(), kernel::Epilogue::kStore, true};
+  }
+
+  kernel::GemvGeometry GeometryOf(const Operation& operation) const {
+    return kernel::DefaultGeometry(*operation.weights->format, c_.facts, !plan_.decode());
+  }
+
+  /// Products of one input: all its forms first, so that one barrier is enough where one is needed.
+  Result<void> Products(std::span<const Operation> operations) {
+    std::vector<std::vector<std::byte*>> inputs;
+    for (const Operation& operation : operations) {
+      const Table& table = c_.weights.table(*operation.weights);
+      BOLTBEAM_ASSIGN(std::vector<std::byte*> input,
+                      input_.For(kernel::ActivationsFor(table.layout, GeometryOf(operation).dot)));
+      inputs.push_back(std::move(input));
+    }
+    plan_.EndColumnwise();
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      plan_.Begin(operations[i]);
+      BOLTBEAM_TRY(Product(operations[i], inputs[i]));
+    }
+    return {};
+  }
+
+  Result<void> Product(const Operation& operation, const std::vector<std::byte*>& input) {
     const Table& table = c_.weights.table(*operation.weights);
-    kernel::GemvGeometry geometry = kernel::DefaultGeometry(*operation.weights->format, c_.facts, !plan_.decode());
+    const kernel::GemvGeometry geometry = GeometryOf(operation);
     BOLTBEAM_ASSIGN(Target target, TargetOf(operation));
     const model::Tensor* bias = operation.bias;
     if (bias != nullptr) target.epilogue = kernel::Epilogue::kBias;
-    BOLTBEAM_ASSIGN(const std::vector<std::byte*> input,
-                    input_.For(kernel::ActivationsFor(table.layout, geometry.dot)));
     kernel::GemvShape shape{operation.rows, operation.cols, target.epilogue, 0};
     if (operation.role == c_.options.slow_part) shape.delay_turns = c_.options.slow_turns;
     BOLTBEAM_ASSIGN(Program program, kernel::BuildGemv(table.layout, geometry, shape));
@@ -152,11 +192,19 @@ class TokenPlanner {
       if (geometry.columns > 1) own.push_back(w_.state);
       buffers.push_back(std::move(own));
     }
-    plan_.EndColumnwise();
     plan_.AddStep(std::move(program), operation.role, operation.weights->format->name,
                   PlanAssembly::Once(table.groups()), std::move(buffers), table.bytes);
+    plan_.Streams();
     plan_.MayShareTails(table.layout.GroupBytes(operation.cols));
+    if (target.is_apart) AddToStream(table.groups(), target.output);
     return {};
+  }
+
+  /// stream += what a product left apart: every thread the rows that it computed itself.
+  void AddToStream(std::int64_t groups, std::byte* branch) {
+    const std::uint64_t lanes = c_.facts.lanes;
+    plan_.AddStep(kernel::BuildAdd({lanes, 4 * lanes, 4 * lanes, c_.facts.lanes}), "residual", "F32",
+                  PlanAssembly::Once(groups), plan_.Shared({branch, w_.x}), std::uint64_t{hyper_.hidden} * 8);
   }
 
   Result<void> Gate(const Operation& operation) {
@@ -177,8 +225,7 @@ class TokenPlanner {
     plan_.AddStep(kernel::BuildGate(shape, is_gelu ? kernel::GateFunction::kGelu : kernel::GateFunction::kSilu),
                   operation.role, "F32", by_rows ? PlanAssembly::Once(vectors) : plan_.Columnwise(), std::move(buffers),
                   2 * bytes);
-    input_.Set(y, hyper_.ffn);
-    if (by_rows) plan_.Spread();
+    input_.Set(y, hyper_.ffn, by_rows ? Owner::kParts : Owner::kEvery);
     return {};
   }
 

@@ -15,6 +15,7 @@
 #include "engine/weights.h"
 #include "kernel/families/attention.h"
 #include "kernel/geometry.h"
+#include "runtime/thread_pool.h"
 
 namespace boltbeam::engine {
 
@@ -39,6 +40,10 @@ struct Work {
                                 : per_chunk == PerChunk::kAll ? pass.chunks
                                                               : pass.window_chunks;
     return items * (times_columns ? pass.columns : 1) * chunks;
+  }
+  /// Of so many items, those of one thread.
+  [[nodiscard]] runtime::Range RangeOf(std::int64_t count, std::uint32_t thread, std::uint32_t threads) const {
+    return local ? runtime::Range{0, count} : runtime::Share(count, thread, threads);
   }
 };
 
@@ -108,6 +113,9 @@ struct PlanContext {
 
 /// The decode plan (one column; with the argmax) or the prompt plan (max_columns; without).
 Result<Plan> BuildPlan(PlanContext& context, bool decode);
+
+/// What the plan of a decoded token costs beside the streams of weights and KV cache.
+PlanCost CostOf(const Plan& plan, std::uint32_t threads);
 
 /// kKernelProvenance when a step's kernel carries a label that may not ship in a default plan.
 Result<void> CheckProvenance(const Plan& plan);

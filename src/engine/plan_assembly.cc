@@ -1,7 +1,5 @@
 #include "engine/plan_assembly.h"
 
-#include <algorithm>
-
 #include "engine/routes.h"
 
 namespace boltbeam::engine {
@@ -74,9 +72,17 @@ Result<std::vector<std::byte*>> PlanAssembly::ThreadScratch(const std::string& p
   return memory;
 }
 
+StepInfo& PlanAssembly::Streams() {
+  plan_.steps.back().info.streams = true;
+  return plan_.steps.back().info;
+}
+
+bool PlanAssembly::IsOn(std::string_view route) const {
+  return decode_ && IsRouteOn(route, c_.options.with, c_.options.without);
+}
+
 bool PlanAssembly::Take(std::string_view route, bool is_possible) {
-  const std::vector<std::string>& without = c_.options.without;
-  if (!decode_ || !is_possible || std::ranges::find(without, route) != without.end()) return false;
+  if (!is_possible || !IsOn(route)) return false;
   ++plan_.route_uses[route];
   return true;
 }

@@ -31,6 +31,8 @@ class PlanAssembly {
   void Begin(const model::Operation& operation) { operation_ = &operation; }
   void AddStep(kernel::Program&& program, const std::string& role, const std::string& format, Work work,
                Buffers buffers, std::uint64_t stored_bytes = 0);
+  /// The step added last reads a table or the KV cache: memory sets its pace.
+  StepInfo& Streams();
 
   /// The step just added is a product: if a barrier follows it at once, who has finished may take over pieces of the
   /// others' shares. Its first buffer is the table.
@@ -42,12 +44,13 @@ class PlanAssembly {
   void BeginColumnwise() { is_columnwise_ = true; }
   void EndColumnwise();
   [[nodiscard]] bool IsColumnwise() const { return is_columnwise_; }
-  /// Every thread has computed a part of the input of what follows, and no barrier came since.
+  /// No thread has the whole input of what follows before the next barrier.
   void Spread() { is_spread_ = true; }
-  [[nodiscard]] bool IsSpread() const { return is_spread_; }
 
   /// Work of every thread for itself while decoding; columns shared among the threads while a prompt is read.
   [[nodiscard]] Work Columnwise(std::int64_t items = 1) const { return {items, true, PerChunk::kNo, decode_}; }
+  /// Work of one thread while decoding, always the same one; columns shared among the threads while a prompt is read.
+  [[nodiscard]] static Work OneThread() { return {1, true, PerChunk::kNo, false}; }
   /// Work items shared among the threads whatever the number of columns.
   static Work Once(std::int64_t items) { return {items, false, PerChunk::kNo, false}; }
 
@@ -60,6 +63,8 @@ class PlanAssembly {
   /// Memory of each thread's own whatever the plan.
   Result<std::vector<std::byte*>> ThreadScratch(const std::string& purpose, std::uint64_t bytes);
 
+  /// Whether the routes asked for include this one, in a decode plan.
+  [[nodiscard]] bool IsOn(std::string_view route) const;
   /// Whether a decode plan may take a route; counts that it does.
   bool Take(std::string_view route, bool is_possible);
 

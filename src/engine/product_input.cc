@@ -7,9 +7,11 @@
 
 namespace boltbeam::engine {
 
-void ProductInput::Set(std::vector<std::byte*> vectors, std::uint64_t elements) {
+void ProductInput::Set(std::vector<std::byte*> vectors, std::uint64_t elements, Owner owner) {
   vectors_ = std::move(vectors);
   elements_ = elements;
+  owner_ = owner;
+  if (owner != Owner::kEvery) plan_.Spread();
   quantised_.clear();
 }
 
@@ -24,17 +26,29 @@ Result<std::vector<std::byte*>> ProductInput::For(const kernel::ActivationLayout
   }
   const std::string purpose = fmt::format("act.{}.{}.{}.{}.{}", elements_, layout.elements, layout.sum_elements,
                                           layout.bias, layout.block_bytes);
-  const bool together = plan_.IsSpread() && plan_.Take(kQuantiseByBlocks, HasWholeBlocksForEveryThread(layout));
-  if (plan_.IsSpread() && !together) plan_.EndPhase();
-  BOLTBEAM_ASSIGN(std::vector<std::byte*> out, plan_.Scratch(purpose, layout.ColumnBytes(elements_), together));
+  const bool by_blocks = owner_ == Owner::kParts && plan_.Take(kQuantiseByBlocks, HasWholeBlocksForEveryThread(layout));
+  if (owner_ == Owner::kParts && !by_blocks) {
+    plan_.EndPhase();
+    owner_ = Owner::kEvery;
+  }
+  const bool by_one = owner_ == Owner::kOne;
+  BOLTBEAM_ASSIGN(std::vector<std::byte*> out,
+                  plan_.Scratch(purpose, layout.ColumnBytes(elements_), by_blocks || by_one));
   Buffers buffers;
   for (std::uint32_t t = 0; t < plan_.threads(); ++t) buffers.push_back({vectors_[t], out[t]});
-  plan_.BeginColumnwise();
+  if (by_blocks || by_one) {
+    plan_.Spread();
+  } else {
+    plan_.BeginColumnwise();
+  }
   // While decoding a block counts as a column: the work items are blocks.
-  const std::uint64_t elements = plan_.decode() ? layout.elements : elements_;
+  const std::uint64_t elements = plan_.decode() && !by_one ? layout.elements : elements_;
   const auto items = static_cast<std::int64_t>(elements_ / elements);
-  plan_.AddStep(kernel::BuildQuantize({elements, elements * 4, 0, plan_.lanes()}, layout), "quantize", "F32",
-                together ? PlanAssembly::Once(items) : plan_.Columnwise(items), std::move(buffers), elements_ * 4);
+  const Work work = by_one      ? PlanAssembly::OneThread()
+                    : by_blocks ? PlanAssembly::Once(items)
+                                : plan_.Columnwise(items);
+  plan_.AddStep(kernel::BuildQuantize({elements, elements * 4, 0, plan_.lanes()}, layout), "quantize", "F32", work,
+                std::move(buffers), elements_ * 4);
   quantised_.emplace_back(layout, out);
   return out;
 }

@@ -15,8 +15,13 @@ class ProductInput {
  public:
   explicit ProductInput(PlanAssembly& plan) : plan_(plan) {}
 
-  /// Every thread's own vector, or the one that all share.
-  void Set(std::vector<std::byte*> vectors, std::uint64_t elements);
+  /// Who has computed the vector when the products are planned.
+  enum class Owner : std::uint8_t {
+    kEvery,  // every thread has all of it
+    kParts,  // every thread has a part, and no barrier came since
+    kOne,    // one thread has all of it, and no barrier came since
+  };
+  void Set(std::vector<std::byte*> vectors, std::uint64_t elements, Owner owner);
   /// The input in the form that a table's products read: quantised at most once per form, by a step of the plan.
   Result<std::vector<std::byte*>> For(const kernel::ActivationLayout& layout);
 
@@ -26,6 +31,7 @@ class ProductInput {
   PlanAssembly& plan_;
   std::vector<std::byte*> vectors_;
   std::uint64_t elements_ = 0;
+  Owner owner_ = Owner::kEvery;
   std::vector<std::pair<kernel::ActivationLayout, std::vector<std::byte*>>> quantised_;
 };
 

@@ -1,36 +1,35 @@
-// Fusions that a plan may use. Each can be switched off by name, so that what it is worth can be measured.
+// Fusions that a plan may take, by name: the rows of data/routes/routes.json. Each can be switched off, so that what it
+// is worth can be measured.
 #pragma once
 
-#include <array>
-#include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace boltbeam::engine {
 
 struct Route {
-  std::string_view name;
-  std::string_view what;
-  std::uint32_t barriers = 0;  // that one use saves
+  std::string name;
+  std::string does, needs;
+  bool bitwise = false;  // the same numbers to the last bit with it and without
+  bool on = false;       // taken when nobody asks
+  std::string refuted;   // why it is off, with figures
+  std::string saves;     // in a word, where no plan tells it before it runs; empty: what differs between two plans
 };
 
+/// In the registry's order. Every constant below has a row, and every row a constant: routes_test.
+std::span<const Route> Routes();
+const Route* FindRoute(std::string_view name);
+
+/// Whether a plan may take the route: what was asked for, else what the row says. Off wins over on.
+bool IsRouteOn(std::string_view name, const std::vector<std::string>& with, const std::vector<std::string>& without);
+
+inline constexpr std::string_view kNormInConsumer = "norm-in-consumer";
 inline constexpr std::string_view kAttentionByHeads = "attention-by-heads";
 inline constexpr std::string_view kGateByRows = "gate-by-rows";
 inline constexpr std::string_view kQuantiseByBlocks = "quantise-by-blocks";
-
+inline constexpr std::string_view kResidualInEpilogue = "residual-in-epilogue";
 inline constexpr std::string_view kSharedTails = "shared-tails";
-
-inline constexpr std::array<Route, 4> kRoutes = {{
-    {kAttentionByHeads,
-     "each thread takes its KV heads from the products of q, k and v through RoPE to the end of attention, with no "
-     "barrier between; needs as many KV heads for every thread",
-     2},
-    {kGateByRows, "each thread gates the rows of gate and up that it computed itself, with no barrier between"},
-    {kQuantiseByBlocks,
-     "each thread quantises the blocks of a product's input that it computed itself, instead of all of them after the "
-     "barrier; needs whole blocks for every thread"},
-    {kSharedTails,
-     "a thread that has finished its share of a product takes over pieces from the end of another's; needs half a "
-     "megabyte for every thread, and a barrier right after the product"},
-}};
 
 }  // namespace boltbeam::engine

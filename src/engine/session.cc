@@ -126,9 +126,7 @@ void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::
         if (call.piece_items > 0) {
           RunShared(plan, step_index, thread);
         } else {
-          const std::int64_t items = call.work.Count(pass_);
-          const runtime::Range range =
-              call.work.local ? runtime::Range{0, items} : runtime::Share(items, thread, threads);
+          const runtime::Range range = call.work.RangeOf(call.work.Count(pass_), thread, threads);
           if (range.begin < range.end) call.function(call.buffers, range.begin, range.end);
         }
         if (traced) stamps.step_end[step_index] = base::Ticks();

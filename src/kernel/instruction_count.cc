@@ -3,22 +3,10 @@
 #include <algorithm>
 
 #include "kernel/families/gemv.h"
+#include "kernel/program_cost.h"
 
 namespace boltbeam::kernel {
 namespace {
-
-bool IsVectorArithmetic(const Instruction& instruction) {
-  switch (instruction.op) {
-    case Op::kConstant:
-    case Op::kLoad:
-    case Op::kLoadStrided:
-    case Op::kLoadBroadcast:
-    case Op::kBitcast:
-      return false;
-    default:
-      return instruction.type.lanes > 1;
-  }
-}
 
 /// The code of the loop that holds no other.
 const Region& Innermost(const Region& region) {

@@ -65,6 +65,10 @@ class FakeEngine : public engine::Engine {
   std::uint32_t phases() const override { return phase_count; }
   const std::map<std::string, kernel::Program>& programs() const override { return programs_; }
   const std::map<std::string_view, std::uint32_t>& route_uses() const override { return route_uses_; }
+  Result<engine::PlanCost> Cost(const std::vector<std::string>& /*with*/,
+                                const std::vector<std::string>& /*without*/) const override {
+    return engine::PlanCost{};
+  }
   std::string plan_id() const override { return "fake"; }
   Result<std::unique_ptr<engine::Session>> NewSession() override { return std::make_unique<FakeSession>(); }
 

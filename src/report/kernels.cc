@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "engine/routes.h"
 #include "report/table.h"
 #include "report/units.h"
 
@@ -30,41 +29,54 @@ std::string_view ShortProvenance(kernel::Provenance provenance) {
   return name.substr(0, name.find('_'));
 }
 
-/// At most what a route's saved barriers cost; nothing when that was not measured.
-std::optional<double> BarriersNs(const engine::Engine& engine, const engine::Route& route,
-                                 std::optional<double> barrier_ns) {
-  const auto use = engine.route_uses().find(route.name);
-  if (!barrier_ns || use == engine.route_uses().end() || route.barriers == 0) return std::nullopt;
-  return *barrier_ns * use->second * route.barriers;
+std::string AtMost(const engine::RouteBound& bound) {
+  if (!bound.route->saves.empty()) return bound.route->saves;
+  return bound.at_most_ns ? Duration(*bound.at_most_ns) : "not measured";
 }
 
-std::uint32_t UsesOf(const engine::Engine& engine, const engine::Route& route) {
-  const auto use = engine.route_uses().find(route.name);
-  return use == engine.route_uses().end() ? 0 : use->second;
-}
-
-std::string RoutesText(const engine::Engine& engine, std::optional<double> barrier_ns) {
-  Table table({{"route", "", Align::kLeft}, {"uses", ""}, {"barriers saved", ""}, {"at most", ""}});
-  for (const engine::Route& route : engine::kRoutes) {
-    const std::uint32_t uses = UsesOf(engine, route);
-    const std::optional<double> ns = BarriersNs(engine, route, barrier_ns);
-    table.Add({std::string(route.name), uses == 0 ? "off" : std::to_string(uses), std::to_string(uses * route.barriers),
-               ns ? Duration(*ns) : ""});
+std::string RoutesText(const std::vector<engine::RouteBound>& bounds) {
+  Table table({{"route", "", Align::kLeft}, {"uses", ""}, {"barriers", ""}, {"calls", ""}, {"at most", ""}});
+  const auto count = [](double value) { return fmt::format("{:.0f}", value); };
+  bool is_measured = true;
+  for (const engine::RouteBound& bound : bounds) {
+    const std::string uses = bound.uses == 0 ? "off" : std::to_string(bound.uses);
+    table.Add({bound.route->name, uses, count(bound.saved.barriers), count(bound.saved.calls), AtMost(bound)});
+    is_measured = is_measured && bound.missing.empty();
   }
   std::string text = table.Text() + "\n";
-  for (const engine::Route& route : engine::kRoutes)
-    text += Wrap(fmt::format("{}: {}.", route.name, route.what), 2) + "\n";
+  for (const engine::RouteBound& bound : bounds) {
+    const engine::Route& route = *bound.route;
+    text += Wrap(fmt::format("{}: {}; needs {}.{}", route.name, route.does, route.needs,
+                             route.refuted.empty() ? "" : " Off: " + route.refuted + "."),
+                 2) +
+            "\n";
+  }
+  text += "\n" +
+          Wrap(
+              "barriers, calls: what a token is spared by the route. at most: what that can save of it, from the "
+              "measured cost of a barrier, of small vectors' bytes and instructions, and of a cold call. waits: those "
+              "that `boltbeam audit` shows.") +
+          "\n";
+  if (!is_measured) text += Wrap("not measured: run `boltbeam chip measure` first.") + "\n";
   return text;
 }
 
-ordered_json RoutesJson(const engine::Engine& engine, std::optional<double> barrier_ns) {
+ordered_json RoutesJson(const std::vector<engine::RouteBound>& bounds) {
   ordered_json rows = ordered_json::array();
-  for (const engine::Route& route : engine::kRoutes) {
-    const std::optional<double> ns = BarriersNs(engine, route, barrier_ns);
-    rows.push_back({{"route", route.name},
-                    {"uses", UsesOf(engine, route)},
-                    {"barriers_saved", UsesOf(engine, route) * route.barriers},
-                    {"barriers_ns", ns ? ordered_json(*ns) : ordered_json(nullptr)}});
+  for (const engine::RouteBound& bound : bounds) {
+    rows.push_back({{"route", bound.route->name},
+                    {"does", bound.route->does},
+                    {"needs", bound.route->needs},
+                    {"bitwise", bound.route->bitwise},
+                    {"on_by_default", bound.route->on},
+                    {"refuted", bound.route->refuted},
+                    {"uses", bound.uses},
+                    {"barriers_saved", bound.saved.barriers},
+                    {"calls_saved", bound.saved.calls},
+                    {"bytes_saved", bound.saved.bytes},
+                    {"instructions_saved", bound.saved.instructions},
+                    {"at_most_ns", bound.at_most_ns ? ordered_json(*bound.at_most_ns) : ordered_json(nullptr)},
+                    {"missing", bound.missing}});
   }
   return rows;
 }
@@ -163,9 +175,9 @@ std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
   return kernels;
 }
 
-std::string KernelListReport(const engine::Engine& engine, std::optional<double> barrier_ns, Form form) {
+std::string KernelListReport(const engine::Engine& engine, const std::vector<engine::RouteBound>& routes, Form form) {
   const std::vector<PlannedKernel> kernels = KernelsOf(engine);
-  if (form == Form::kJson) return JsonText(ListJson(kernels, RoutesJson(engine, barrier_ns)));
+  if (form == Form::kJson) return JsonText(ListJson(kernels, RoutesJson(routes)));
   // A terminal shows the family: the shape is in the full name, which the id stands for.
   const auto shown_name = [form](const std::string& name) {
     return form == Form::kText ? name.substr(0, name.find('.')) : name;
@@ -189,7 +201,7 @@ std::string KernelListReport(const engine::Engine& engine, std::optional<double>
                {Thousands(kernel.stored_bytes), std::to_string(kernel.stored_bytes)}});
   }
   if (form != Form::kText) return TableText(table, form);
-  return table.Text() + "\n" + RoutesText(engine, barrier_ns) + "\n" +
+  return table.Text() + "\n" + RoutesText(routes) + "\n" +
          Wrap(
              "origin: compiler, generated from the format's layout and a formula over the chip's facts; search, with a "
              "geometry that a search chose. `boltbeam kernel show MODEL --part PART|ID` prints a kernel.") +

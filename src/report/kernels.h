@@ -1,13 +1,13 @@
 // What `kernel list`, `kernel show` and `kernel check` show.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/codegen.h"
 #include "engine/engine.h"
 #include "engine/kernel_check.h"
+#include "engine/route_bounds.h"
 #include "report/form.h"
 
 namespace boltbeam::report {
@@ -23,8 +23,8 @@ struct PlannedKernel {
 /// The kernels in the order in which a token meets them; those of prompts alone come last.
 std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine);
 
-/// The kernels, and the fusions that the plan uses; barrier_ns (measured, if it is) bounds what each of them saves.
-std::string KernelListReport(const engine::Engine& engine, std::optional<double> barrier_ns, Form form);
+/// The kernels, and the fusions that a plan may use with what each can save at most.
+std::string KernelListReport(const engine::Engine& engine, const std::vector<engine::RouteBound>& routes, Form form);
 std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Form form);
 
 enum class Stage { kProgram, kIr, kAssembly, kAll };

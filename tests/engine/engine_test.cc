@@ -180,7 +180,7 @@ TEST(EngineTest, TheSameTokensAtAnyNumberOfThreads) {
 TEST(EngineTest, EveryRouteAndAnyNumberOfThreadsGivesTheSameLogits) {
   const std::string path = Synth("tiny-qwen3:Q8_0");  // two KV heads: every route is open to two threads
   std::vector<std::vector<std::string>> switched_off{{}};
-  for (const Route& route : kRoutes) switched_off.push_back({std::string(route.name)});
+  for (const Route& route : Routes()) switched_off.push_back({route.name});
   std::vector<std::vector<float>> logits;
   for (const std::uint32_t threads : {1U, 2U}) {
     if (chip::UsableCpus().size() < threads) GTEST_SKIP() << "one usable CPU";
@@ -190,7 +190,7 @@ TEST(EngineTest, EveryRouteAndAnyNumberOfThreadsGivesTheSameLogits) {
       options.without = without;
       options.piece_bytes = 1;
       const Loaded loaded = Load(path, options);
-      for (const Route& route : kRoutes) {
+      for (const Route& route : Routes()) {
         const bool is_off = std::ranges::find(without, route.name) != without.end();
         const bool is_possible = threads > 1 || route.name != kSharedTails;
         EXPECT_EQ(loaded.engine->route_uses().contains(route.name), is_possible && !is_off) << route.name;

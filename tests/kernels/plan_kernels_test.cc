@@ -128,10 +128,12 @@ TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
   for (const report::PlannedKernel& kernel : kernels) steps += kernel.steps;
   EXPECT_EQ(steps, engine_->steps().size());
   EXPECT_EQ(kernels.size(), engine_->programs().size());
-  const std::string json = report::KernelListReport(*engine_, 500.0, report::Form::kJson);
+  const auto routes = RouteBounds(*engine_, *machine_);
+  ASSERT_TRUE(routes) << routes.error().Message();
+  const std::string json = report::KernelListReport(*engine_, *routes, report::Form::kJson);
   EXPECT_NE(json.find("compiler_generated"), std::string::npos);
   EXPECT_NE(json.find("\"route\": \"gate-by-rows\""), std::string::npos) << json;
-  const std::string list = report::KernelListReport(*engine_, 500.0, report::Form::kText);
+  const std::string list = report::KernelListReport(*engine_, *routes, report::Form::kText);
   EXPECT_NE(list.find("attention-by-heads"), std::string::npos);
   std::istringstream lines(list);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(report::DisplayWidth(line), 80U) << line;

@@ -70,6 +70,22 @@ Program BuildRmsNorm(const VectorShape& shape, float epsilon) { return BuildNorm
 
 Program BuildRmsNormAdd(const VectorShape& shape, float epsilon) { return BuildNorm(shape, epsilon, true); }
 
+Program BuildAdd(const VectorShape& shape) {
+  const std::uint16_t lanes = LanesFor(shape.elements, shape.lanes);
+  Builder b(fmt::format("add.{}.l{}", shape.elements, lanes),
+            fmt::format("stream + x over {} elements", shape.elements));
+  const auto input = b.AddBuffer("input");
+  const auto stream = b.AddBuffer("stream", true);
+  ForColumns(b, shape, [&](Value in, Value out) {
+    b.Loop(b.I64(0), b.I64(static_cast<std::int64_t>(shape.elements) * 4), b.I64(4 * lanes), {},
+           [&](Value at, auto) -> std::vector<Value> {
+             b.Store(stream, out + at, b.LoadF32(stream, lanes, out + at) + b.LoadF32(input, lanes, in + at));
+             return {};
+           });
+  });
+  return std::move(b).Finish();
+}
+
 Program BuildGate(const VectorShape& shape, GateFunction function) {
   const std::uint16_t lanes = LanesFor(shape.elements, shape.lanes);
   const bool is_silu = function == GateFunction::kSilu;

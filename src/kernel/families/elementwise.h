@@ -30,6 +30,9 @@ Program BuildQuantize(const VectorShape& shape, const ActivationLayout& layout);
 /// weight, stream (read and written).
 Program BuildRmsNormAdd(const VectorShape& shape, float epsilon);
 
+/// stream += x. in_stride is of the input, out_stride of the stream. Buffers: input, stream (read and written).
+Program BuildAdd(const VectorShape& shape);
+
 /// silu(x) = x / (1 + e^-x); gelu(x) in its form by tanh: x / (1 + e^(-2 sqrt(2 / pi) (x + 0.044715 x^3))).
 enum class GateFunction : std::uint8_t { kSilu, kGelu };
 
