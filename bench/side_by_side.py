@@ -2,7 +2,7 @@
 """Decodes with boltbeam and with llama-bench in turns on the same file, and says which is faster, by how much, and how
 far both are from the limit of the memory as boltbeam's audit measures it in the same run.
 
-  bench/side_by_side.py MODEL.gguf [--pairs 7] [--tokens 32] [--threads 2] [--depths 0,512]
+  bench/side_by_side.py MODEL.gguf [--pairs 7] [--tokens 32] [--threads 2] [--depths 0,512] [--audit-seconds 3]
 
 boltbeam is BOLTBEAM, or the one in build/ or on PATH; llama-bench is LLAMA_BIN (a folder or the program), or on PATH.
 Every pair is two fresh processes, one of each program, in the order A B, then B A. Standard library only.
@@ -39,13 +39,21 @@ def find_llama_bench():
     sys.exit("side_by_side: no llama-bench: put it on PATH, or set LLAMA_BIN to its folder")
 
 
+REFUSED = 3  # boltbeam's exit status for a measurement that it does not believe
+
+
 def run_json(command):
-    """Standard output as JSON. An audit that does not tie out exits 3 and is still read; it says so itself."""
+    """Standard output as JSON; None when boltbeam refused what it measured and has nothing to show. An audit that does
+    not tie out exits 3 too and is still read: it says so itself."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError:
-        sys.exit(f"side_by_side: {' '.join(command)} failed ({done.returncode}): {done.stderr.strip()[-300:]}")
+        message = f"{' '.join(command)} failed ({done.returncode}): {done.stderr.strip()[-300:]}"
+        if done.returncode != REFUSED:
+            sys.exit(f"side_by_side: {message}")
+        print(f"side_by_side: left out: {message}", file=sys.stderr)
+        return None
 
 
 def rate(program, arguments, depth):
@@ -56,7 +64,13 @@ def rate(program, arguments, depth):
 
 def audit(boltbeam, arguments, depth):
     command = [boltbeam, "audit", arguments.model, "-t", str(arguments.threads), "--depth", str(depth)]
-    return run_json([*command, "--seconds", "3", "-o", "json"])["depths"][0]
+    account = run_json([*command, "--seconds", str(arguments.audit_seconds), "-o", "json"])
+    return account and account["depths"][0]
+
+
+def median_of(accounts, field):
+    """nan when every audit was refused."""
+    return statistics.median([account[field] for account in accounts] or [math.nan])
 
 
 def bootstrap(logs):
@@ -72,7 +86,8 @@ def compare(arguments, boltbeam, llama_bench, depth):
     programs = {"ours": [boltbeam, "bench", "-m", arguments.model], "theirs": [llama_bench, "-m", arguments.model]}
     for pair in range(arguments.pairs):
         if pair in (0, arguments.pairs // 2, arguments.pairs - 1):
-            limits.append(audit(boltbeam, arguments, depth))
+            account = audit(boltbeam, arguments, depth)
+            limits += [account] if account else []
         rates = {}
         for name in ("ours", "theirs") if pair % 2 == 0 else ("theirs", "ours"):
             rates[name] = rate(programs[name], arguments, depth)
@@ -81,12 +96,12 @@ def compare(arguments, boltbeam, llama_bench, depth):
         print(f"depth {depth}, pair {pair + 1} of {arguments.pairs}: {rates['ours']:.2f} and {rates['theirs']:.2f} tok/s",
               file=sys.stderr)
     ratio, low, high = bootstrap([math.log(a / b) for a, b in zip(ours, theirs)])
-    limit = statistics.median(account["limit_tok_s"] for account in limits)
-    bandwidth = statistics.median(account["read_bandwidth_gb_s"] for account in limits)
+    limit = median_of(limits, "limit_tok_s")
     return {"depth": depth, "ratio": ratio, "ratio_low": low, "ratio_high": high, "ours_tok_s": ours,
-            "theirs_tok_s": theirs, "limit_tok_s": limit, "read_bandwidth_gb_s": bandwidth,
+            "theirs_tok_s": theirs, "faster_pairs": sum(a > b for a, b in zip(ours, theirs)), "limit_tok_s": limit,
+            "read_bandwidth_gb_s": median_of(limits, "read_bandwidth_gb_s"), "audits": len(limits),
             "share_of_limit": statistics.median(ours) / limit,
-            "audited_share_of_limit": statistics.median(account["share_of_limit"] for account in limits),
+            "audited_share_of_limit": median_of(limits, "share_of_limit"),
             "theirs_share_of_limit": statistics.median(theirs) / limit}
 
 
@@ -104,6 +119,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--depths", default="0,512")
+    parser.add_argument("--audit-seconds", type=float, default=3)
     parser.add_argument("--json", help="also write all numbers to this file")
     arguments = parser.parse_args()
     if arguments.pairs < 1 or arguments.tokens < 1 or arguments.threads < 1:
@@ -112,12 +128,15 @@ def main():
     results = [compare(arguments, boltbeam, llama_bench, int(depth)) for depth in arguments.depths.split(",")]
     print(f"{arguments.model} on {cpu_model()}, {arguments.threads} threads; {arguments.pairs} interleaved pairs of "
           f"processes, medians, 95 % bootstrap interval (seed {SEED})\n")
-    print("| depth | boltbeam tok/s | llama-bench tok/s | ratio | interval | limit tok/s | ours of it | theirs | audited |")
-    print("| ----: | -------------: | ----------------: | ----: | -------: | ----------: | ---------: | -----: | ------: |")
+    print("| depth | boltbeam tok/s | llama-bench tok/s | ratio | interval | faster | limit tok/s | ours of it | theirs "
+          "| audited |")
+    print("| ----: | -------------: | ----------------: | ----: | -------: | -----: | ----------: | ---------: | -----: "
+          "| ------: |")
     for result in results:
         print(f"| {result['depth']} | {statistics.median(result['ours_tok_s']):.2f} | "
               f"{statistics.median(result['theirs_tok_s']):.2f} | {result['ratio']:.3f} | "
-              f"{result['ratio_low']:.3f} to {result['ratio_high']:.3f} | {result['limit_tok_s']:.2f} | "
+              f"{result['ratio_low']:.3f} to {result['ratio_high']:.3f} | {result['faster_pairs']} of {arguments.pairs} | "
+              f"{result['limit_tok_s']:.2f} | "
               f"{result['share_of_limit']:.1%} | {result['theirs_share_of_limit']:.1%} | "
               f"{result['audited_share_of_limit']:.1%} |")
     print("\nOurs and theirs of the limit: each program's median rate over the median limit, which was measured before "

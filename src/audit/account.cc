@@ -51,10 +51,19 @@ class Walker {
 };
 
 // The sum of both kinds of tokens orders them: symmetric, so that leaving out the outer ones favours neither.
+// Pairs during which the memory changed its speed are left out, unless hardly any others are left.
 std::vector<std::size_t> ChoosePairs(std::span<const Pair> pairs) {
+  const auto held = static_cast<std::size_t>(std::ranges::count(pairs, false, &Pair::memory_moved));
+  std::vector<std::size_t> candidates;
   std::vector<double> totals;
-  for (const Pair& pair : pairs) totals.push_back(pair.token_ns + pair.traced.total);
-  return measure::MiddleHalf(totals);
+  for (std::size_t index = 0; index < pairs.size(); ++index) {
+    if (pairs[index].memory_moved && held >= 2 * kLeastPairs) continue;
+    candidates.push_back(index);
+    totals.push_back(pairs[index].token_ns + pairs[index].traced.total);
+  }
+  std::vector<std::size_t> chosen = measure::MiddleHalf(totals);
+  for (std::size_t& index : chosen) index = candidates[index];
+  return chosen;
 }
 
 template <typename Of>

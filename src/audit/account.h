@@ -46,7 +46,8 @@ Result<TokenTimes> ReadTrace(const engine::Trace& trace, std::span<const engine:
 struct Pair {
   double token_ns = 0;            // of the window without stamps
   TokenTimes traced;              // mean over the stamped window's tokens
-  std::vector<double> read_gb_s;  // of each probe shape in use
+  std::vector<double> read_gb_s;  // of each probe shape in use, before and after the round
+  bool memory_moved = false;  // the two readings differ by more than kMovedShare: they say little of what lay between
 };
 
 struct Part {

@@ -136,6 +136,23 @@ TEST(AccountTest, APartFasterThanItsFloorIsAnInstrumentFault) {
   EXPECT_EQ(account.error().where, "lm_head Q6_K");
 }
 
+TEST(AccountTest, PairsDuringWhichTheMemoryChangedItsSpeedAreLeftOut) {
+  Pairs session;
+  Pairs other;
+  session.pairs.insert(session.pairs.end(), other.pairs.begin(), other.pairs.end());
+  for (std::size_t i = 10; i < 20; ++i) {
+    session.pairs[i].memory_moved = true;
+    session.pairs[i].read_gb_s = {6, 7};
+  }
+  const Result<Account> account = session.Build();
+  ASSERT_TRUE(account) << account.error().Message();
+  EXPECT_NEAR(account->read_bandwidth_gb_s, 10.0045, 1e-6);
+  EXPECT_EQ(account->pairs, 20U);
+  EXPECT_EQ(account->pairs_used, 6U);
+  for (Pair& pair : session.pairs) pair.memory_moved = true;  // nothing else is left: then they have to do
+  EXPECT_LT(session.Build()->read_bandwidth_gb_s, 10);
+}
+
 TEST(AccountTest, ASmallModelsPartMayBeFasterByWhatACacheCanHold) {
   Pairs session;
   for (Pair& pair : session.pairs) pair.read_gb_s = {8, 8.5};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "audit/floors.h"
 #include "measure/bench.h"
@@ -18,6 +19,9 @@ constexpr std::uint32_t kMostWindowTokens = 32;
 constexpr double kWindowNs = 4e6;  // short, so that both kinds see the same machine; at least one token
 constexpr std::size_t kPairs = 4;  // of windows in a round
 constexpr std::size_t kLeastRounds = 8;
+// A shared machine's memory switches between speeds that differ by a third and more; what drifts less stays in the
+// band.
+constexpr double kMovedShare = 0.1;
 
 struct DepthRun {
   engine::Engine& engine;
@@ -28,6 +32,7 @@ struct DepthRun {
   std::vector<std::int32_t> tokens = {};   // of a window
   std::vector<engine::Trace> traces = {};  // one a token, kept so that reading them disturbs nothing
   std::vector<Pair> pairs = {};
+  std::vector<double> read_gb_s = {};  // the latest reading: what ends a round begins the next
   std::size_t round_count = 0;
   std::size_t disturbed = 0;
 };
@@ -71,15 +76,27 @@ Result<TokenTimes> ReadTraces(const DepthRun& run, std::size_t window) {
   return mean;
 }
 
-// The probe, one window that is thrown away because it wakes the threads, then four pairs of windows without and with
-// stamps, A B, B A, B A, A B, the next round with the two exchanged: a drift, linear or not, treats both kinds alike.
+double Fastest(const std::vector<double>& read_gb_s) { return *std::ranges::max_element(read_gb_s); }
+
+// Two readings with the same number of bytes: their rate together.
+std::vector<double> Together(const std::vector<double>& before, const std::vector<double>& after) {
+  std::vector<double> both;
+  for (std::size_t shape = 0; shape < before.size(); ++shape) {
+    both.push_back(2 / (1 / before[shape] + 1 / after[shape]));
+  }
+  return both;
+}
+
+// Between two readings of the probe: one window that is thrown away because it wakes the threads, then four pairs of
+// windows without and with stamps, A B, B A, B A, A B, the next round with the two exchanged: a drift, linear or not,
+// treats both kinds alike.
 Result<void> RunRound(DepthRun& run) {
   constexpr std::array kStampedFirst = {false, true, true, false};
   static_assert(kStampedFirst.size() == kPairs);
   const bool exchange = run.round_count++ % 2 == 1;
   const measure::Counters before = measure::ReadCounters();
   const std::uint64_t begin = base::Ticks();
-  const std::vector<double> read_gb_s = run.bandwidth.Read();
+  if (run.read_gb_s.empty()) run.read_gb_s = run.bandwidth.Read();
   BOLTBEAM_TRY(PlainWindow(run));
   std::array<double, kPairs> plain_ns{};
   for (std::size_t pair = 0; pair < kPairs; ++pair) {
@@ -88,11 +105,14 @@ Result<void> RunRound(DepthRun& run) {
     BOLTBEAM_ASSIGN(plain_ns[pair], PlainWindow(run));
     if (!stamped_first) BOLTBEAM_TRY(TracedWindow(run, pair));
   }
+  const std::vector<double> read_before = std::exchange(run.read_gb_s, run.bandwidth.Read());
+  const double ratio = Fastest(run.read_gb_s) / Fastest(read_before);
+  const bool memory_moved = std::abs(std::log(ratio)) > kMovedShare;
   const double wall_ns = run.clock.ToNs(base::Ticks() - begin);
-  if (!measure::SpoilingCauses(before, measure::ReadCounters(), wall_ns).empty()) ++run.disturbed;
+  if (memory_moved || !measure::SpoilingCauses(before, measure::ReadCounters(), wall_ns).empty()) ++run.disturbed;
   for (std::size_t pair = 0; pair < kPairs; ++pair) {
     BOLTBEAM_ASSIGN(TokenTimes traced, ReadTraces(run, pair));
-    run.pairs.push_back({plain_ns[pair], std::move(traced), read_gb_s});
+    run.pairs.push_back({plain_ns[pair], std::move(traced), Together(read_before, run.read_gb_s), memory_moved});
   }
   return {};
 }
