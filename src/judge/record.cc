@@ -18,6 +18,16 @@ bool IsWhole(const measure::Interval& interval) {
          interval.low > 0;
 }
 
+std::vector<ledger::DepthRatio> DepthRatios(const std::vector<DepthFinding>& depths) {
+  std::vector<ledger::DepthRatio> ratios;
+  for (const DepthFinding& finding : depths) {
+    const measure::PairedResult& paired = finding.paired;
+    if (!IsWhole(paired.ratio)) continue;
+    ratios.push_back({finding.depth, paired.ratio.estimate, paired.ratio.low, paired.ratio.high, 4 * paired.used});
+  }
+  return ratios;
+}
+
 // What would make a refutation worth another look.
 std::vector<ledger::ReopenWhen> ReopenConditions(const Judgement& judgement) {
   if (judgement.ruling != Ruling::kRefute && judgement.ruling != Ruling::kSearchSpaceIncomplete) return {};
@@ -58,13 +68,8 @@ ledger::Verdict ToVerdict(const Judgement& judgement, const Run& run, const Thre
     verdict.ratio_high = judgement.ratio.high;
     verdict.smallest_difference = Finite(judgement.smallest);
   }
-  for (const DepthFinding& finding : run.findings.depths) {
-    const measure::PairedResult& paired = finding.paired;
-    verdict.repetitions += paired.used;
-    if (!IsWhole(paired.ratio)) continue;
-    verdict.depths.push_back(
-        {finding.depth, paired.ratio.estimate, paired.ratio.low, paired.ratio.high, 4 * paired.used});
-  }
+  for (const DepthFinding& finding : run.findings.depths) verdict.repetitions += finding.paired.used;
+  verdict.depths = DepthRatios(run.findings.depths);
   verdict.reopen_when = ReopenConditions(judgement);
   verdict.environment = EnvironmentJson(run.environment);
   verdict.environment["disturbances"] = run.disturbances;
@@ -72,21 +77,22 @@ ledger::Verdict ToVerdict(const Judgement& judgement, const Run& run, const Thre
   return verdict;
 }
 
-json DerivedFields(const Judgement& judgement) {
-  json fields = {{"verdict", ledger::RulingName(judgement.ruling)}, {"reason", judgement.reason}};
-  if (IsWhole(judgement.ratio)) {
-    fields["outcome"] = measure::OutcomeName(judgement.outcome);
-    fields["ratio"] = judgement.ratio.estimate;
-    fields["ratio_low"] = judgement.ratio.low;
-    fields["ratio_high"] = judgement.ratio.high;
-    if (std::isfinite(judgement.smallest)) fields["smallest_difference"] = judgement.smallest;
+json DerivedFields(const Judgement& judgement, const std::vector<DepthFinding>& depths) {
+  // As the ledger writes them, so that the names and the numbers are its own.
+  Run run;
+  run.findings.depths = depths;
+  const json payload = ledger::ToJson(ToVerdict(judgement, run, {}, {}));
+  json fields;
+  for (const char* name : {"verdict", "reason", "conditions", "repetitions", "outcome", "ratio", "ratio_low",
+                           "ratio_high", "smallest_difference", "tier", "depths"}) {
+    if (payload.contains(name)) fields[name] = payload.at(name);
   }
   return fields;
 }
 
 Result<json> RederiveFields(std::string_view samples) {
-  BOLTBEAM_ASSIGN(const Judgement judgement, Rederive(samples));
-  return DerivedFields(judgement);
+  BOLTBEAM_ASSIGN(const Rederived rederived, Rederive(samples));
+  return DerivedFields(rederived.judgement, rederived.depths);
 }
 
 }  // namespace boltbeam::judge

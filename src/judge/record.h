@@ -22,7 +22,7 @@ ledger::Verdict ToVerdict(const Judgement& judgement, const Run& run, const Thre
                           const RecordContext& context);
 
 /// The fields of a verdict's payload that follow from its samples.
-nlohmann::json DerivedFields(const Judgement& judgement);
+nlohmann::json DerivedFields(const Judgement& judgement, const std::vector<DepthFinding>& depths);
 /// From a blob; judge's entry in the ledger's table of what re-derives.
 Result<nlohmann::json> RederiveFields(std::string_view samples);
 

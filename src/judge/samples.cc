@@ -70,7 +70,7 @@ Condition ConditionFrom(const json& row) {
           row.at("detail")};
 }
 
-Result<Judgement> RederiveFrom(const json& text) {
+Result<Rederived> RederiveFrom(const json& text) {
   if (text.at("format") != kSamplesFormat) {
     return Fail(Code::kJson, "samples", text.at("format").dump(), std::string(kSamplesFormat));
   }
@@ -85,7 +85,8 @@ Result<Judgement> RederiveFrom(const json& text) {
     BOLTBEAM_ASSIGN(measure::PairedResult paired, measure::ReplayPaired(rounds, RulesFrom(row.at("rules"))));
     findings.depths.push_back({row.at("depth"), std::move(paired)});
   }
-  return Decide(findings, thresholds);
+  Judgement judgement = Decide(findings, thresholds);
+  return Rederived{std::move(judgement), std::move(findings.depths)};
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ std::string SamplesText(const Run& run, const Thresholds& thresholds) {
   return text.dump() + "\n";
 }
 
-Result<Judgement> Rederive(std::string_view text) {
+Result<Rederived> Rederive(std::string_view text) {
   const json parsed = json::parse(text, nullptr, false);
   if (!parsed.is_object()) return Fail(Code::kJson, "samples", "not a JSON object", std::string(kSamplesFormat));
   try {

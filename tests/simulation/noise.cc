@@ -94,7 +94,8 @@ SimulatedSource::SimulatedSource(Noise noise, double ratio, std::uint64_t seed)
 Result<measure::PairedRound> SimulatedSource::Next(bool b_first) {
   measure::PairedRound round;
   round.b_first = b_first;
-  spent_s_ += kProbeS;
+  const bool probed = rounds_++ % 4 == 0;
+  if (probed) spent_s_ += kProbeS;
   for (std::size_t i = 0; i < round.windows.size(); ++i) {
     const Noise::Window noise = noise_.Next();
     const double seconds = kWindowS * (round.IsB(i) ? ratio_ : 1) * std::exp(noise.log_ratio);
@@ -105,7 +106,7 @@ Result<measure::PairedRound> SimulatedSource::Next(bool b_first) {
     }
     spent_s_ += seconds + kBetweenS;
   }
-  round.limit = 20;
+  round.limit = probed ? 20 : 0;
   round.at_s = spent_s_;
   return round;
 }

@@ -67,8 +67,9 @@ class SimulatedSource final : public measure::RoundSource {
   double ratio_;
   std::mt19937_64 random_;
   double spent_s_ = 0;
+  std::uint64_t rounds_ = 0;
 };
 
-inline constexpr double kWindowS = 0.012, kBetweenS = 0.0005, kProbeS = 0.004;
+inline constexpr double kWindowS = 0.012, kBetweenS = 0.0005, kProbeS = 0.01;
 
 }  // namespace boltbeam::simulation
