@@ -132,7 +132,8 @@ Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArgume
   command += " judge " + judge::ShellQuoted(arguments.model);
   for (const std::string& word : arguments.a_words) command += " --a " + judge::ShellQuoted(word);
   for (const std::string& word : arguments.b_words) command += " --b " + judge::ShellQuoted(word);
-  for (const std::string& route : arguments.engine.without) command += " --without " + route;
+  for (const std::string& route : arguments.engine.routes.with) command += " --with " + route;
+  for (const std::string& route : arguments.engine.routes.without) command += " --without " + route;
   if (arguments.engine.threads != 0) command += fmt::format(" -t {}", arguments.engine.threads);
   if (!arguments.reference.empty()) command += " --reference " + judge::ShellQuoted(arguments.reference);
   command += fmt::format(" -ctk {0} -ctv {0} -d {1} --budget {2} --seed {3} --confirm 0 --no-record -o json{4}; true",

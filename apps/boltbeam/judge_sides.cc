@@ -36,7 +36,8 @@ Result<std::unique_ptr<Loaded>> Load(const Globals& globals, const JudgeArgument
   BOLTBEAM_TRY(measure::RefuseSparse(model));
   auto loaded = std::make_unique<Loaded>(Loaded{std::move(model), nullptr});
   EngineFlags flags = arguments.engine;
-  flags.without.insert(flags.without.end(), spec.without.begin(), spec.without.end());
+  flags.routes.with.insert(flags.routes.with.end(), spec.with.begin(), spec.with.end());
+  flags.routes.without.insert(flags.routes.without.end(), spec.without.begin(), spec.without.end());
   BOLTBEAM_ASSIGN(loaded->engine, LoadEngine(globals, loaded->model, flags, judge::ContextNeeded(arguments.request)));
   return loaded;
 }
@@ -118,9 +119,12 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
 std::string Switches(const JudgeArguments& arguments, const judge::SideSpec& side) {
   std::string text;
   if (arguments.engine.threads != 0) text += fmt::format(" -t {}", arguments.engine.threads);
-  std::vector<std::string> without = arguments.engine.without;
-  without.insert(without.end(), side.without.begin(), side.without.end());
-  if (!without.empty()) text += fmt::format(" --without {}", fmt::join(without, ","));
+  const auto add = [&](const char* flag, std::vector<std::string> names, const std::vector<std::string>& more) {
+    names.insert(names.end(), more.begin(), more.end());
+    if (!names.empty()) text += fmt::format(" {} {}", flag, fmt::join(names, ","));
+  };
+  add("--with", arguments.engine.routes.with, side.with);
+  add("--without", arguments.engine.routes.without, side.without);
   return text;
 }
 
@@ -175,7 +179,7 @@ std::string OwnProgram() { return judge::ShellQuoted(std::filesystem::read_symli
 
 std::vector<std::string> RouteNames() {
   std::vector<std::string> names;
-  for (const engine::Route& route : engine::kRoutes) names.emplace_back(route.name);
+  for (const engine::Route& route : engine::Routes()) names.push_back(route.name);
   return names;
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/routes.h"
+
 namespace boltbeam::judge {
 namespace {
 
@@ -24,8 +26,17 @@ std::set<std::string> Switched(const EngineSide& a, const EngineSide& b) {
   return names;
 }
 
-// Off wins over on; asked for nothing, a route is what the other side is not.
+std::vector<std::string> Joined(std::vector<std::string> names, const std::vector<std::string>& more) {
+  names.insert(names.end(), more.begin(), more.end());
+  return names;
+}
+
+// What the registry and the switches say; a route that the registry does not have is what the other side is not.
 bool IsMeantOn(const EngineSide& side, const EngineSide& other, const std::string& name) {
+  if (engine::FindRoute(name) != nullptr) {
+    const engine::Options& options = side.engine->options();
+    return engine::IsRouteOn(name, Joined(options.with, side.with), Joined(options.without, side.without));
+  }
   if (Has(side.without, name)) return false;
   if (Has(side.with, name)) return true;
   return Has(other.without, name);
