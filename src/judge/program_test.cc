@@ -113,7 +113,9 @@ TEST(RecordTest, AVerdictThatTheLedgerTakes) {
   ASSERT_TRUE(run);
   Judgement judgement = Decide(run->findings, thresholds);
   RecordContext context;
-  context.subject = {.candidate = "without=one", .chip = "a chip", .model = "m.gguf"};
+  context.subject.candidate = "without=one";
+  context.subject.chip = "a chip";
+  context.subject.model = "m.gguf";
   const ledger::Verdict verdict = ToVerdict(judgement, *run, thresholds, context);
   EXPECT_TRUE(ledger::Check(verdict)) << ledger::Check(verdict).error().Message();
   EXPECT_EQ(verdict.outcome, "faster");

@@ -177,7 +177,12 @@ TEST_F(Traps, ATokenThatTakesNoTime) {
   TrapSession a(Trap::kNone, 1, kTokenNs), b(Trap::kNone, 1, kTokenNs);
   measure::Clock stopped;
   stopped.ns_per_tick = 0;
-  EngineRounds rounds({.a = &a, .b = &b, .clock = stopped, .vocabulary = 320});
+  EngineRounds::Setting setting;
+  setting.a = &a;
+  setting.b = &b;
+  setting.clock = stopped;
+  setting.vocabulary = 320;
+  EngineRounds rounds(setting);
   const auto session = measure::RunPaired(rounds, thresholds_.Rules(1, 0.1, 1));
   ASSERT_FALSE(session);
   EXPECT_EQ(session.error().code, Code::kMeasurementImpossible);
