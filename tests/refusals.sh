@@ -123,6 +123,9 @@ status=$?
 nothing_left 'Ctrl-C twice'
 
 refuse 1 'tokenizer' run good.gguf -p hello
+case $(uname -m) in x86_64) missing=neon ;; *) missing=avx2 ;; esac
+refuse 2 'has: plain' bench good.gguf --isa $missing
+refuse 2 '--isa' bench good.gguf --isa avx9
 refuse 1 'bad-cut' run bad-cut.gguf -p hello
 refuse 2 '-1' bench -m good.gguf -t -1
 refuse 2 'boltbeam: --n-gpu-layers: not a setting' bench -m good.gguf -ngl 99

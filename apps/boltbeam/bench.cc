@@ -22,6 +22,7 @@ struct Arguments {
   std::vector<std::string> models, prompts, generated, depths, pairs, threads;
   std::string cache_k = "f16", cache_v = "f16", format = "md";
   RouteFlags routes;
+  std::string isa;
   std::uint32_t repetitions = 5;
   double delay_s = 0;
   bool no_warm_up = false;
@@ -97,6 +98,7 @@ EngineFlags FlagsFor(const Arguments& arguments, std::uint32_t threads) {
   flags.cache_k = arguments.cache_k;
   flags.cache_v = arguments.cache_v;
   flags.routes = arguments.routes;
+  flags.isa = arguments.isa;
   return flags;
 }
 
@@ -130,6 +132,7 @@ Result<void> BenchModel(Run& run, const std::string& path) {
   BOLTBEAM_TRY(measure::RefuseSparse(model));
   BOLTBEAM_ASSIGN(report::BenchSubject subject, report::DescribeModel(model));
   subject.cpu_info = measure::ReadEnvironment().cpu_model;
+  if (!run.arguments.isa.empty()) subject.cpu_info += fmt::format(" held to {}", run.arguments.isa);
   subject.cache_type = run.arguments.cache_k;
   const std::vector<measure::BenchTest> tests = measure::BuildBenchTests(run.request);
   std::uint64_t context = 0;
@@ -207,6 +210,7 @@ void AddBench(CLI::App& app, Globals& globals) {
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
   arguments->routes.Add(*command);
+  AddIsa(*command, arguments->isa);
   command->add_option("--delay", arguments->delay_s, "Seconds to wait before each test")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();

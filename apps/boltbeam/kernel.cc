@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/paths.h"
 #include "commands.h"
 #include "engine/kernel_check.h"
 #include "loading.h"
@@ -31,9 +30,8 @@ struct Planned {
 
 Result<std::unique_ptr<Planned>> Load(const Globals& globals, const Arguments& arguments) {
   CatchInterrupts();
-  const base::Paths paths = base::ResolvePaths(globals.home);
   BOLTBEAM_ASSIGN(model::Model model, model::Model::Load(arguments.model));
-  BOLTBEAM_ASSIGN(chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  BOLTBEAM_ASSIGN(chip::Chip machine, MachineFor(globals, arguments.engine));
   auto planned = std::make_unique<Planned>(Planned{std::move(model), std::move(machine), nullptr});
   BOLTBEAM_ASSIGN(planned->engine, LoadEngine(globals, planned->model, arguments.engine, 0));
   return planned;

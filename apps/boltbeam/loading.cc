@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/paths.h"
-#include "chip/facts.h"
+#include "chip/instruction_sets.h"
 #include "engine/routes.h"
 #include "terminal.h"
 
@@ -25,6 +25,21 @@ void EngineFlags::Add(CLI::App& command) {
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
   routes.Add(command);
+  AddIsa(command, isa);
+}
+
+void AddIsa(CLI::App& command, std::string& isa) {
+  std::vector<std::string> names;
+  for (const chip::InstructionSet& set : chip::InstructionSets()) names.emplace_back(set.name);
+  command.add_option("--isa", isa, "Use no instructions above this set")->check(CLI::IsMember(names))->type_name("SET");
+}
+
+Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags) {
+  BOLTBEAM_ASSIGN(chip::Chip machine, chip::ThisMachine(base::ResolvePaths(globals.home).data.string()));
+  if (flags.isa.empty()) return machine;
+  BOLTBEAM_TRY(chip::HoldTo(machine, flags.isa));
+  machine.name += fmt::format(" held to {}", flags.isa);
+  return machine;
 }
 
 void RouteFlags::Add(CLI::App& command) {
@@ -48,7 +63,7 @@ Result<engine::KvFormat> EngineFlags::Kv() const {
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
                                                    const EngineFlags& flags, std::uint64_t context) {
   const base::Paths paths = base::ResolvePaths(globals.home);
-  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  BOLTBEAM_ASSIGN(const chip::Chip machine, MachineFor(globals, flags));
   Progress progress("loading");
   engine::Options options;
   options.threads = flags.threads;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "chip/facts.h"
 #include "command.h"
 #include "engine/engine.h"
 #include "model/model.h"
@@ -18,16 +19,23 @@ struct RouteFlags {
   void Add(CLI::App& command);
 };
 
-/// Adds -t, -ctk and -ctv, with llama.cpp's names, and the routes' flags, and checks their values.
+/// Adds -t, -ctk and -ctv, with llama.cpp's names, the routes' flags and --isa, and checks their values.
 struct EngineFlags {
   std::uint32_t threads = 0;
   std::string cache_k = "f16", cache_v = "f16";
   RouteFlags routes;
+  std::string isa;  // an instruction set of chip::InstructionSets(); empty: all that the machine has
 
   void Add(CLI::App& command);
   /// kUsage when the caches of keys and values differ: this engine keeps both in one format.
   [[nodiscard]] Result<engine::KvFormat> Kv() const;
 };
+
+/// Adds --isa, which holds the engine to a lesser instruction set.
+void AddIsa(CLI::App& command, std::string& isa);
+
+/// This machine as the engine is to see it: held to flags.isa, and named so. kUsage when it lacks the set.
+Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags);
 
 /// Fills in what every command sets the same way: threads, KV format, folders, progress, Ctrl-C.
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,

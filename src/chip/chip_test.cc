@@ -6,6 +6,7 @@
 
 #include "base/paths.h"
 #include "chip/facts.h"
+#include "chip/instruction_sets.h"
 #include "chip/system.h"
 
 namespace boltbeam::chip {
@@ -158,6 +159,37 @@ TEST(Detect, MeasuredFactsJoinTheDetectedOnes) {
   EXPECT_EQ(chip.Get("cores"), detected.Get("cores"));
   home.Write("chips/" + measured.id + ".json", "{");
   EXPECT_EQ(ThisMachine(data).error().code, Code::kJson);
+}
+
+TEST(InstructionSets, AChipIsHeldDownward) {
+  Chip chip;
+  chip.name = "Zen 4";
+  chip.features = {"fpu",  "pni",     "ssse3",    "sse4_1",   "sse4_2",   "avx",  "f16c",        "fma",
+                   "avx2", "avx512f", "avx512bw", "avx512vl", "avx512dq", "gfni", "avx512_vnni", "popcnt"};
+  EXPECT_EQ(InstructionSetsOf(chip), (std::vector<std::string_view>{"plain", "avx2", "avx512", "vnni"}));
+  Chip held = chip;
+  ASSERT_TRUE(HoldTo(held, "vnni"));
+  EXPECT_EQ(held.features, chip.features) << "nothing lies above it";
+  ASSERT_TRUE(HoldTo(held, "avx512"));
+  EXPECT_TRUE(held.Has("avx512bw") && !held.Has("avx512_vnni"));
+  ASSERT_TRUE(HoldTo(held, "avx2"));
+  EXPECT_TRUE(held.Has("fma") && !held.Has("avx512f"));
+  const Result<void> higher = HoldTo(held, "vnni");
+  ASSERT_FALSE(higher) << "it is gone";
+  EXPECT_EQ(higher.error().code, Code::kUsage);
+  EXPECT_NE(higher.error().Message().find("Zen 4 has: plain, avx2"), std::string::npos) << higher.error().Message();
+  ASSERT_TRUE(HoldTo(held, "plain"));
+  EXPECT_EQ(held.features, (std::vector<std::string>{"fpu", "gfni"}));
+}
+
+TEST(InstructionSets, TheByteDotComesWithoutAvx512Too) {
+  Chip chip;
+  chip.features = {"avx2", "fma", "f16c", "avx_vnni"};
+  EXPECT_EQ(InstructionSetsOf(chip), (std::vector<std::string_view>{"plain", "avx2", "vnni"}));
+  chip.features = {"fp", "asimd", "asimddp", "i8mm"};
+  EXPECT_EQ(InstructionSetsOf(chip), (std::vector<std::string_view>{"plain", "neon", "dotprod", "i8mm"}));
+  ASSERT_TRUE(HoldTo(chip, "dotprod"));
+  EXPECT_EQ(chip.features, (std::vector<std::string>{"fp", "asimd", "asimddp"}));
 }
 
 TEST(Row, SurvivesItsOwnJson) {

@@ -194,7 +194,9 @@ Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geome
   if (layout.IsSplit(geometry.dot) && layout.format->layout->codebook.empty()) {
     return illegal(fmt::format("codes up to {} overflow 16-bit pairs", layout.code_max));
   }
-  if (layout.bias != 0 && layout.has_minimums) return illegal("a bias and minimums together");
+  if (layout.bias != layout.Recentred(geometry.dot) && layout.has_minimums) {
+    return illegal("a bias and minimums together");
+  }
   if (geometry.lanes != layout.lanes || geometry.columns == 0 || geometry.unroll == 0)
     return illegal("lanes, columns or unroll");
   return {};

@@ -11,10 +11,12 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/checked.h"
+#include "runtime/relocation.h"
 
 namespace boltbeam::runtime {
 namespace {
@@ -169,28 +171,20 @@ Result<void> Loader::RelocateOne(const Elf64_Rela& relocation, const Section& ta
   const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(relocation.r_info));
   if (index >= symbols_.size()) return Damaged("a relocation to no symbol");
   BOLTBEAM_ASSIGN(const std::uint64_t symbol, PlaceOfSymbol(symbols_[index]));
-  const std::uint64_t width = type == R_X86_64_64 ? 8 : 4;
-  if (relocation.r_offset > target.header.sh_size || target.header.sh_size - relocation.r_offset < width) {
+  const std::optional<std::uint64_t> width = RelocationWidth(kHostMachine, type);
+  if (!width) return Damaged(fmt::format("relocation of type {}", type));
+  if (relocation.r_offset > target.header.sh_size || target.header.sh_size - relocation.r_offset < *width) {
     return Damaged("a relocation outside its section");
   }
   std::byte* at = memory + *target.place + relocation.r_offset;
   const std::uint64_t value =
       reinterpret_cast<std::uintptr_t>(memory) + symbol + static_cast<std::uint64_t>(relocation.r_addend);
-  switch (type) {
-    case R_X86_64_64:
-      std::memcpy(at, &value, sizeof(value));
-      return {};
-    case R_X86_64_PC32:
-    case R_X86_64_PLT32: {
-      const auto distance = static_cast<std::int64_t>(value - reinterpret_cast<std::uintptr_t>(at));
-      if (distance != static_cast<std::int32_t>(distance)) return Damaged("a relocation that does not reach");
-      const auto word = static_cast<std::int32_t>(distance);
-      std::memcpy(at, &word, sizeof(word));
-      return {};
-    }
-    default:
-      return Damaged(fmt::format("relocation of type {}", type));
+  if (const auto applied =
+          ApplyRelocation(kHostMachine, type, std::span(at, *width), reinterpret_cast<std::uintptr_t>(at), value);
+      !applied) {
+    return Damaged(applied.error().found);
   }
+  return {};
 }
 
 Result<void> Loader::Relocate(const Section& relocations, std::byte* memory) const {

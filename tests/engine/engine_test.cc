@@ -1,73 +1,21 @@
 #include "engine/engine.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "engine/loaded.h"
 #include "engine/reference_model.h"
 #include "engine/routes.h"
 #include "gguf/writer.h"
-#include "model/synth.h"
 
 namespace boltbeam::engine {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder of this process alone, removed when it ends.
-const fs::path& Folder() {
-  struct Owned {
-    fs::path path = fs::path(testing::TempDir()) / ("boltbeam-engine-" + std::to_string(::getpid()));
-    Owned() { fs::create_directories(path); }
-    ~Owned() { fs::remove_all(path); }
-  };
-  static const Owned kOwned;
-  return kOwned.path;
-}
-
-/// A file of random weights, made once per specification.
-std::string Synth(const std::string& spec, std::uint32_t layers = 0) {
-  const fs::path path = Folder() / (spec + "_" + std::to_string(layers) + ".gguf");
-  if (!fs::exists(path)) {
-    model::SynthOptions options;
-    options.layers = layers;
-    const auto plan = model::PlanSynth(spec, options);
-    EXPECT_TRUE(plan) << plan.error().Message();
-    const auto written = model::WriteSynth(*plan, path.string(), options);
-    EXPECT_TRUE(written) << written.error().Message();
-  }
-  return path.string();
-}
-
-struct Loaded {
-  std::unique_ptr<model::Model> model;
-  std::unique_ptr<Engine> engine;
-  std::unique_ptr<Session> session;
-};
-
-Loaded Load(const std::string& path, Options options = {}) {
-  Loaded loaded;
-  auto model = model::Model::Load(path);
-  EXPECT_TRUE(model) << model.error().Message();
-  loaded.model = std::make_unique<model::Model>(std::move(*model));
-  if (options.context == 0) options.context = 256;
-  options.cache_folder = (fs::current_path() / "kernel-cache").string();  // of the build, shared by all tests
-  auto engine = Engine::Load(*loaded.model, chip::DetectThisMachine().value(), options);
-  EXPECT_TRUE(engine) << engine.error().Message();
-  loaded.engine = std::move(*engine);
-  loaded.session = loaded.engine->NewSession().value();
-  return loaded;
-}
-
-std::vector<std::int32_t> Tokens(std::size_t count, std::uint32_t vocab) {
-  std::vector<std::int32_t> tokens;
-  for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<std::int32_t>((i * 7919 + 13) % vocab));
-  return tokens;
-}
 
 std::vector<std::int32_t> Greedy(Session& session, std::span<const std::int32_t> prompt, int count) {
   EXPECT_TRUE(session.Prompt(prompt));

@@ -133,7 +133,7 @@ Tables Rearranged(const Product& product, const WeightLayout& layout) {
   EXPECT_TRUE(program) << program.error().Message();
   if (!program) return tables;
   const auto outcomes = RunEverywhere(*program, {file, Bytes(layout.TableBytes(rows, cols))}, 0,
-                                      static_cast<std::int64_t>(groups), product.all_targets);
+                                      static_cast<std::int64_t>(groups), *product.ways);
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.buffers[1], outcomes[0].buffers[1]) << outcome.way;
   tables.weights = outcomes[0].buffers[1];
   return tables;
@@ -149,7 +149,7 @@ Bytes Quantised(const Product& product, const ActivationLayout& layout) {
   shape.lanes = product.geometry.lanes;
   const kernel::Program program = kernel::BuildQuantize(shape, layout);
   const auto outcomes = RunEverywhere(program, {ToBytes(input), Bytes(product.columns * shape.out_stride)}, 0,
-                                      product.columns, product.all_targets);
+                                      product.columns, *product.ways);
   const std::vector<double> decoded = Decode(layout, outcomes[0].buffers[1]);
   for (std::size_t i = 0; i < input.size(); ++i) {
     const std::size_t first = i / layout.elements * layout.elements;
@@ -199,8 +199,7 @@ Agreement RunProduct(const Product& product, const std::function<void(kernel::Pr
     buffers.push_back(ToBytes(state));
   }
   const std::vector<double> x = Decode(activations, input);
-  for (const Outcome& outcome :
-       RunEverywhere(*program, buffers, 0, static_cast<std::int64_t>(groups), product.all_targets)) {
+  for (const Outcome& outcome : RunEverywhere(*program, buffers, 0, static_cast<std::int64_t>(groups), *product.ways)) {
     const auto output = FromBytes<float>(outcome.buffers[2]);
     for (std::uint64_t c = 0; c < product.columns; ++c) {
       for (std::uint64_t r = 0; r < rows; ++r) {

@@ -26,7 +26,7 @@ struct Product {
   kernel::GemvShape shape;
   Pattern pattern = Pattern::kRandom;
   std::uint32_t columns = 1;  // in all; a multiple of geometry.columns
-  bool all_targets = false;
+  const std::vector<Way>* ways = &UsualWays();
 
   [[nodiscard]] std::string Name() const;
 };

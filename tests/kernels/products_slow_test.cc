@@ -27,7 +27,7 @@ class FormatTest : public testing::TestWithParam<std::string> {
       for (const Pattern pattern : {Pattern::kRandom, Pattern::kIntegers, Pattern::kZeros, Pattern::kOnes}) {
         Product product;
         product.format = &format;
-        product.all_targets = true;
+        product.ways = &AllWays();
         product.geometry.lanes = lanes;
         product.geometry.dot = dot;
         product.geometry.columns = tile;

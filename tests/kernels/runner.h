@@ -1,4 +1,4 @@
-// Runs one loop program everywhere it can run: interpreted, and as machine code for several targets.
+// Runs one loop program everywhere it can run: interpreted, and as machine code for several instruction sets.
 #pragma once
 
 #include <cstddef>
@@ -7,34 +7,25 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.h"
 #include "kernel/program.h"
+#include "machine.h"
 
 namespace boltbeam::kernel_tests {
 
-using Bytes = std::vector<std::byte>;
-
-struct NamedTarget {
-  std::string name;
-  codegen::Target target;
-  bool has_fma = false;
-};
-
-/// This machine with all that it declares, with less (AVX2 where it has AVX-512), and the plain x86-64. `all` false:
-/// without the middle.
-std::vector<NamedTarget> Targets(bool all);
+/// The least instruction set and the greatest.
+const std::vector<Way>& UsualWays();
 
 /// What the buffers hold after one way of running; buffers in the program's order.
 struct Outcome {
-  std::string way;  // "interpreter" or the target's name
+  std::string way;  // "interpreter" or the instruction set
   std::vector<Bytes> buffers;
 };
 
-/// Runs program over [begin, end) in every way, each on its own copy of the buffers. Fails the test when a run is
-/// refused, when machine code writes outside of its buffers, or when a target with fused multiply-add differs from the
-/// interpreter in a single bit.
+/// Runs program over [begin, end), interpreted and in these ways, each on its own copy of the buffers. Fails the test
+/// when a run is refused, when machine code writes outside of its buffers, or when a target with fused multiply-add
+/// differs from the interpreter in a single bit.
 std::vector<Outcome> RunEverywhere(const kernel::Program& program, const std::vector<Bytes>& buffers,
-                                   std::int64_t begin, std::int64_t end, bool all_targets = false);
+                                   std::int64_t begin, std::int64_t end, const std::vector<Way>& ways = UsualWays());
 
 template <typename T>
 Bytes ToBytes(const std::vector<T>& values) {

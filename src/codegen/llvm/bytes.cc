@@ -174,12 +174,12 @@ Lowering::Value Lowering::MaddHalves(Value a, Value b) {
   return InPieces(
       {a, b}, [](unsigned) { return 4U; },
       [&](const Values& v) -> Value {
-        const auto products = [&](bool upper) {  // of four halves: smull, smull2
-          const auto widened = [&](Value words) {
-            const std::vector<int> mask = upper ? std::vector{4, 5, 6, 7} : std::vector{0, 1, 2, 3};
-            return ir_.CreateSExt(ir_.CreateShuffleVector(AsHalves(words), mask), v[0]->getType());
-          };
-          return ir_.CreateMul(widened(v[0]), widened(v[1]));
+        // By name: LLVM would multiply whole words where it knows that the upper halves are zero.
+        const auto products = [&](bool upper) {
+          const std::vector<int> mask = upper ? std::vector{4, 5, 6, 7} : std::vector{0, 1, 2, 3};
+          return ir_.CreateIntrinsic(
+              Intrinsic::aarch64_neon_smull, {v[0]->getType()},
+              {ir_.CreateShuffleVector(AsHalves(v[0]), mask), ir_.CreateShuffleVector(AsHalves(v[1]), mask)});
         };
         return ir_.CreateIntrinsic(Intrinsic::aarch64_neon_addp, {v[0]->getType()}, {products(false), products(true)});
       });
