@@ -18,6 +18,8 @@ void AddAudit(CLI::App& app, Globals& globals);
 void AddBench(CLI::App& app, Globals& globals);
 void AddPerplexity(CLI::App& app, Globals& globals);
 void AddRun(CLI::App& app, Globals& globals);
+// Judge
+void AddJudge(CLI::App& app, Globals& globals);
 // Kernels
 void AddKernel(CLI::App& app, Globals& globals);
 // Set-up
@@ -34,6 +36,7 @@ inline constexpr AddCommand kCommands[] = {
     AddPerplexity,   //
     AddBench,        //
     AddAudit,        //
+    AddJudge,        //
     AddKernel,       //
     AddSynth,        //
     AddDoctor,       //

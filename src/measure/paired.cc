@@ -73,10 +73,9 @@ class Evidence {
   std::map<std::string, std::size_t> spoiled_;
 };
 
-// The smallest margin that the session's own control allows: how far A may seem to be from A.
+// The smallest margin that the session's own control allows: half the width of what A may seem to be from A.
 double ControlReach(const Interval& control) {
-  return std::isnan(control.low) ? std::numeric_limits<double>::infinity()
-                                 : std::max(std::abs(control.low), std::abs(control.high));
+  return std::isnan(control.low) ? std::numeric_limits<double>::infinity() : (control.high - control.low) / 2;
 }
 
 double Margin(const Evidence& evidence, const PairedRules& rules) {

@@ -44,7 +44,7 @@ struct PairedRules {
   double error_rate = 0.05;   // of sessions that claim a difference which is not beyond the margin, both ways together
   double power = 0.9;         // with which the smallest difference would have been shown
   double budget_s = 30;
-  std::vector<double> looks{0.2, 0.4, 0.6, 0.8, 1};  // shares of the budget
+  std::vector<double> looks{0.1, 0.25, 0.5, 1};  // shares of the budget
   std::size_t least_rounds = 8;                      // of the last look
   double spoiled_share = 0.2;                        // of the rounds; above it the session is unstable
   std::uint64_t seed = 1;                            // of the lots and the bootstrap

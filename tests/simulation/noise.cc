@@ -47,8 +47,8 @@ Noise::Noise(const NoiseModel& model, std::uint64_t seed, double session_windows
   slow_ = model_.slow * Normal();
 }
 
-Noise::Noise(const Recording& recording, double factor, std::uint64_t seed)
-    : recording_(&recording), factor_(factor), random_(seed) {}
+Noise::Noise(const Recording& recording, std::size_t run, double factor, std::uint64_t seed)
+    : recorded_(&recording.log_ratios.at(run)), factor_(factor), random_(seed) {}
 
 double Noise::Uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
@@ -65,7 +65,7 @@ double Noise::Normal() {
 }
 
 Noise::Window Noise::Next() {
-  if (recording_ != nullptr) return NextRecorded();
+  if (recorded_ != nullptr) return NextRecorded();
   const double keep = 1 - 1 / model_.slow_windows;
   slow_ = keep * slow_ + std::sqrt(1 - keep * keep) * model_.slow * Normal();
   at_ += slope_;
@@ -73,18 +73,17 @@ Noise::Window Noise::Next() {
   if (burst_ > 0 && Uniform() < 1 / model_.burst_windows) burst_ = 0;
   if (burst_ == 0 && Uniform() < model_.burst_rate) burst_ = -std::log1p(-Uniform()) * model_.burst_size;
   const double white = model_.white * (Uniform() < model_.tail_share ? model_.tail_scale : 1) * Normal();
-  return {white + slow_ + at_ + mode_ + burst_, burst_ > 0};
+  return {white + slow_ + at_ + mode_ + std::log1p(burst_), burst_ > 0};
 }
 
 Noise::Window Noise::NextRecorded() {
   constexpr std::size_t kBlock = 100;  // about a second: longer than what is remembered
   if (left_ == 0) {
-    row_ = random_() % recording_->log_ratios.size();
-    place_ = random_() % (recording_->log_ratios[row_].size() - kBlock);
+    place_ = random_() % (recorded_->size() - kBlock);
     left_ = kBlock;
   }
   --left_;
-  const double value = recording_->log_ratios[row_][place_++];
+  const double value = (*recorded_)[place_++];
   constexpr double kBurst = 0.2;
   return {value * factor_, value > kBurst};
 }
@@ -95,7 +94,8 @@ SimulatedSource::SimulatedSource(Noise noise, double ratio, std::uint64_t seed)
 Result<measure::PairedRound> SimulatedSource::Next(bool b_first) {
   measure::PairedRound round;
   round.b_first = b_first;
-  spent_s_ += kProbeS;
+  const bool probed = rounds_++ % 4 == 0;
+  if (probed) spent_s_ += kProbeS;
   for (std::size_t i = 0; i < round.windows.size(); ++i) {
     const Noise::Window noise = noise_.Next();
     const double seconds = kWindowS * (round.IsB(i) ? ratio_ : 1) * std::exp(noise.log_ratio);
@@ -106,7 +106,7 @@ Result<measure::PairedRound> SimulatedSource::Next(bool b_first) {
     }
     spent_s_ += seconds + kBetweenS;
   }
-  round.limit = 20;
+  round.limit = probed ? 20 : 0;
   round.at_s = spent_s_;
   return round;
 }

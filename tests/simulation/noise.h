@@ -16,7 +16,7 @@ struct NoiseModel {
   double slow = 0, slow_windows = 1;        // wanders, forgotten after so many windows
   double drift = 0;                         // standard deviation of what a session gains from its start to its end
   double mode_shift = 0, mode_windows = 1;  // two speeds, each kept for so many windows
-  double burst_rate = 0, burst_windows = 1, burst_size = 0;  // another program, of exponential size
+  double burst_rate = 0, burst_windows = 1, burst_size = 0;  // others: + size x an exponential
 
   /// Every kind of noise that many times as large; bursts also that many times as frequent.
   [[nodiscard]] NoiseModel Times(double factor) const;
@@ -32,8 +32,8 @@ Recording LoadRecording();
 class Noise {
  public:
   Noise(const NoiseModel& model, std::uint64_t seed, double session_windows);
-  /// Blocks of the recording itself, times a factor, instead of a model of it.
-  Noise(const Recording& recording, double factor, std::uint64_t seed);
+  /// Blocks of one run of the recording itself, times a factor, instead of a model of it.
+  Noise(const Recording& recording, std::size_t run, double factor, std::uint64_t seed);
 
   struct Window {
     double log_ratio = 0;
@@ -47,12 +47,12 @@ class Noise {
   Window NextRecorded();
 
   NoiseModel model_;
-  const Recording* recording_ = nullptr;
+  const std::vector<double>* recorded_ = nullptr;
   double factor_ = 1;
   std::mt19937_64 random_;
   double slow_ = 0, slope_ = 0, at_ = 0, mode_ = 0, burst_ = 0, spare_ = 0;
   bool has_spare_ = false;
-  std::size_t row_ = 0, place_ = 0, left_ = 0;
+  std::size_t place_ = 0, left_ = 0;
 };
 
 /// Rounds of such windows: what the judge's own protocol is fed with.
@@ -67,8 +67,9 @@ class SimulatedSource final : public measure::RoundSource {
   double ratio_;
   std::mt19937_64 random_;
   double spent_s_ = 0;
+  std::uint64_t rounds_ = 0;
 };
 
-inline constexpr double kWindowS = 0.012, kBetweenS = 0.0005, kProbeS = 0.004;
+inline constexpr double kWindowS = 0.012, kBetweenS = 0.0005, kProbeS = 0.01;
 
 }  // namespace boltbeam::simulation

@@ -14,14 +14,15 @@ TEST(SimulatedSessionsMany, WithThatNoiseDoubled) {
 }
 
 TEST(SimulatedSessionsMany, OfTheRecordingItself) {
-  ExpectStatedRates("recorded", [](std::uint64_t seed) { return Noise(Recorded(), 1, seed); }, kSome, true);
-  ExpectStatedRates("recorded, doubled", [](std::uint64_t seed) { return Noise(Recorded(), 2, seed); }, kSome, true);
+  ExpectStatedRates("recorded", [](std::uint64_t seed) { return Noise(Recorded(), 0, 1, seed); }, kSome, true);
+  ExpectStatedRates("recorded, doubled", [](std::uint64_t seed) { return Noise(Recorded(), 0, 2, seed); }, kSome, true);
+  ExpectStatedRates("recorded, busy", [](std::uint64_t seed) { return Noise(Recorded(), 1, 1, seed); }, kSome, true);
 }
 
 // One kind of noise alone, far beyond what was recorded. Power is not asked for, only honesty.
 TEST(SimulatedSessionsMany, OfOneKindOfNoise) {
   ExpectStatedRates("drift", Modelled({.white = 0.02, .drift = 1}), kSome, false);
-  ExpectStatedRates("bursts", Modelled({.white = 0.02, .burst_rate = 0.2, .burst_windows = 4, .burst_size = 1}), kSome,
+  ExpectStatedRates("bursts", Modelled({.white = 0.02, .burst_rate = 0.05, .burst_windows = 4, .burst_size = 3}), kSome,
                     false);
   ExpectStatedRates("two speeds", Modelled({.white = 0.01, .mode_shift = 0.3, .mode_windows = 3}), kSome, false);
   ExpectStatedRates("heavy tails", Modelled({.white = 0.02, .tail_share = 0.3, .tail_scale = 20}), kSome, false);

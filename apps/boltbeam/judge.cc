@@ -1,0 +1,248 @@
+// boltbeam judge: two plans, files or programs, the whole token, under the protocol, to a verdict.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/paths.h"
+#include "commands.h"
+#include "judge/program.h"
+#include "judge/record.h"
+#include "judge/samples.h"
+#include "judge_sides.h"
+#include "ledger/ledger.h"
+#include "measure/bench.h"
+#include "report/judge_format.h"
+#include "terminal.h"
+
+namespace boltbeam::app {
+namespace {
+
+// "30s", "2m" or a number of seconds.
+Result<double> ParseBudget(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size());
+  const double seconds = unit == "m" ? 60 * value : value;
+  const bool known = error == std::errc() && (unit.empty() || unit == "s" || unit == "m");
+  constexpr double kLeast = 0.1, kMost = 3600;
+  if (known && seconds >= kLeast && seconds <= kMost) return seconds;
+  return Fail(Code::kUsage, "--budget", text, "0.1s to 60m, such as 30s or 2m");
+}
+
+struct Expected {
+  double low = 0, high = 0;
+};
+
+// "0.93..0.97", or one number.
+Result<Expected> ParsePrediction(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  const auto number = [](std::string_view part) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    return error == std::errc() && end == part.data() + part.size() ? value : 0.0;
+  };
+  const std::string_view view = text;
+  const double low = number(view.substr(0, dots));
+  const double high = dots == std::string::npos ? low : number(view.substr(dots + 2));
+  if (low > 0 && high >= low && std::isfinite(high)) return Expected{low, high};
+  return Fail(Code::kUsage, "--predict", text, "B's time over A's, such as 0.93..0.97");
+}
+
+Result<void> Prepare(JudgeArguments& arguments) {
+  BOLTBEAM_ASSIGN(arguments.a, judge::ParseSide("--a", arguments.a_words, RouteNames()));
+  BOLTBEAM_ASSIGN(arguments.b, judge::ParseSide("--b", arguments.b_words, RouteNames()));
+  BOLTBEAM_ASSIGN(arguments.request.depths, measure::ParseRanges("--depth", arguments.depths));
+  BOLTBEAM_ASSIGN(arguments.request.budget_s, ParseBudget(arguments.budget));
+  arguments.request.seed = arguments.seed;
+  return {};
+}
+
+ledger::Subject SubjectOf(const JudgeArguments& arguments, const JudgedSubject& found) {
+  ledger::Subject subject;
+  subject.candidate = arguments.b.Describe();
+  subject.baseline = arguments.a.Describe();
+  subject.chip = found.machine;
+  const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
+  subject.model = std::filesystem::path(file).filename().string();
+  subject.model_hash = found.model_hash;
+  subject.plan = found.b_plan;
+  return subject;
+}
+
+// The memory of this run: absent with --no-record.
+class Memory {
+ public:
+  Result<void> Open(const Globals& globals, const JudgeArguments& arguments) {
+    if (arguments.no_record) return {};
+    const base::Paths paths = base::ResolvePaths(globals.home);
+    BOLTBEAM_ASSIGN(ledger::Ledger opened, ledger::Ledger::Open(ledger::OptionsFor(paths)));
+    BOLTBEAM_TRY(opened.CheckWritable());
+    ledger_.emplace(std::move(opened));
+    return arguments.prediction.empty() ? Result<void>{} : Predict(paths, arguments);
+  }
+
+  /// The record's hash; empty without a ledger.
+  Result<std::string> Record(const JudgeArguments& arguments, const JudgedRun& judged,
+                             const judge::Judgement& judgement, const judge::Thresholds& thresholds,
+                             std::uint64_t sessions) {
+    if (!ledger_) return std::string();
+    BOLTBEAM_ASSIGN(const std::string blob, ledger_->StoreSamples(judge::SamplesText(judged.run, thresholds)));
+    const judge::RecordContext context{
+        SubjectOf(arguments, judged.subject),
+        judged.subject.off_switch,
+        prediction_,
+        {blob, std::string(judge::kSamplesFormat)},
+        sessions,
+        fmt::format("judge {} --a {} --b {}", arguments.model, arguments.a.Describe(), arguments.b.Describe())};
+    BOLTBEAM_ASSIGN(const ledger::Receipt receipt,
+                    ledger_->AppendVerdict(judge::ToVerdict(judgement, judged.run, thresholds, context)));
+    return receipt.hash;
+  }
+
+ private:
+  // Before anything is measured.
+  Result<void> Predict(const base::Paths& paths, const JudgeArguments& arguments) {
+    BOLTBEAM_ASSIGN(const Expected expected, ParsePrediction(arguments.prediction));
+    BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+    const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
+    ledger::Prediction prediction;
+    prediction.subject = SubjectOf(arguments, {machine.name, HeaderHash(file), "", "", ""});
+    prediction.quantity = "ratio";
+    prediction.low = expected.low;
+    prediction.high = expected.high;
+    prediction.value = std::sqrt(expected.low * expected.high);
+    prediction.method = "judge --predict";
+    BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger_->AppendPrediction(prediction));
+    prediction_ = receipt.hash;
+    return {};
+  }
+
+  std::optional<ledger::Ledger> ledger_;
+  std::string prediction_;
+};
+
+// The same comparison in a process of its own, the sides loaded in the other order; what it printed.
+Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArguments& arguments, std::uint32_t number) {
+  std::string command = OwnProgram();
+  if (!globals.home.empty()) command += " --home " + judge::ShellQuoted(globals.home);
+  command += " judge " + judge::ShellQuoted(arguments.model);
+  for (const std::string& word : arguments.a_words) command += " --a " + judge::ShellQuoted(word);
+  for (const std::string& word : arguments.b_words) command += " --b " + judge::ShellQuoted(word);
+  for (const std::string& route : arguments.engine.routes.with) command += " --with " + route;
+  for (const std::string& route : arguments.engine.routes.without) command += " --without " + route;
+  if (arguments.engine.threads != 0) command += fmt::format(" -t {}", arguments.engine.threads);
+  if (!arguments.reference.empty()) command += " --reference " + judge::ShellQuoted(arguments.reference);
+  command += fmt::format(" -ctk {0} -ctv {0} -d {1} --budget {2} --seed {3} --confirm 0 --no-record -o json{4}; true",
+                         arguments.engine.cache_k, arguments.depths, arguments.request.budget_s,
+                         arguments.seed + number, number % 2 == 1 ? " --swap-load" : "");
+  BOLTBEAM_ASSIGN(const std::string text, judge::RunProgram(command));
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "fresh process", "no verdict", "one as before");
+  return json;
+}
+
+// A gain counts when fresh processes repeat it: other addresses, other pages, the other order of loading.
+Result<judge::Condition> Repeat(const Globals& globals, const JudgeArguments& arguments) {
+  judge::Condition condition{std::string(judge::kRepeated), judge::State::kPass, ""};
+  for (std::uint32_t number = 1; number <= arguments.confirm; ++number) {
+    if (Interrupted()) return Fail(Code::kInterrupted, "judge", "stopped by the user");
+    BOLTBEAM_ASSIGN(const nlohmann::json json, RunFreshProcess(globals, arguments, number));
+    const std::string outcome = json.value("outcome", "nothing");
+    if (outcome != "faster") {
+      return judge::Condition{std::string(judge::kRepeated), judge::State::kFail,
+                              fmt::format("process {} of {}: {}", number, arguments.confirm, outcome)};
+    }
+    condition.detail +=
+        fmt::format("{}{:+.2f} %", number == 1 ? "again " : ", ", (json.value("ratio", std::nan("")) - 1) * 100);
+  }
+  return condition;
+}
+
+// Whether nothing but a repetition is missing.
+bool WouldPromote(judge::Findings findings, const judge::Thresholds& thresholds) {
+  findings.conditions.push_back({std::string(judge::kRepeated), judge::State::kPass, ""});
+  return judge::Decide(findings, thresholds).ruling == judge::Ruling::kPromote;
+}
+
+std::string Show(const Globals& globals, const report::JudgeSubject& subject, const judge::Run& run,
+                 const judge::Judgement& judgement) {
+  if (globals.format == "json") return report::JudgeJson(subject, run, judgement);
+  return globals.format == "md" ? report::JudgeMarkdown(subject, run, judgement)
+                                : report::JudgeText(subject, run, judgement);
+}
+
+int ExitStatus(const judge::Judgement& judgement) {
+  if (judgement.refused) return kExitMeasurement;
+  const bool worse = judgement.ruling == judge::Ruling::kRefute || judgement.outcome == measure::Outcome::kSlower;
+  return worse ? kExitWorse : kExitFine;
+}
+
+Result<void> RunJudge(JudgeArguments& arguments, Globals& globals) {
+  BOLTBEAM_TRY(Prepare(arguments));
+  BOLTBEAM_ASSIGN(const judge::Thresholds thresholds, judge::LoadThresholds());
+  if (!arguments.prediction.empty()) BOLTBEAM_TRY(ParsePrediction(arguments.prediction));
+  Memory memory;
+  BOLTBEAM_TRY(memory.Open(globals, arguments));
+  CatchInterrupts();
+  BOLTBEAM_ASSIGN(JudgedRun judged, RunJudgedSides(globals, arguments, thresholds));
+  std::uint64_t sessions = 1;
+  if (arguments.confirm > 0 && WouldPromote(judged.run.findings, thresholds)) {
+    BOLTBEAM_ASSIGN(judge::Condition repeated, Repeat(globals, arguments));
+    if (repeated.state == judge::State::kPass) sessions += arguments.confirm;
+    judged.run.findings.conditions.push_back(std::move(repeated));
+  }
+  const judge::Judgement judgement = judge::Decide(judged.run.findings, thresholds);
+  BOLTBEAM_ASSIGN(const std::string record, memory.Record(arguments, judged, judgement, thresholds, sessions));
+  const report::JudgeSubject subject{
+      arguments.model, arguments.a.Describe(), arguments.b.Describe(), judged.subject.machine, record, arguments.seed};
+  BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, judged.run, judgement)));
+  for (const std::string& disturbance : judged.run.disturbances) Note("note: " + disturbance);
+  globals.exit_status = ExitStatus(judgement);
+  return {};
+}
+
+}  // namespace
+
+void AddJudge(CLI::App& app, Globals& globals) {
+  auto arguments = std::make_shared<JudgeArguments>();
+  CLI::App* command = app.add_subcommand("judge", "Is B better than A? The whole token, to one of eight verdicts");
+  command->add_option("model", arguments->model, "A GGUF file; not needed for two commands");
+  constexpr const char* kSide =
+      "without=ROUTE+ROUTE, with=ROUTE, file=MODEL, binary=BOLTBEAM or command=TEXT, a shell command that prints "
+      "tokens per second; can be repeated (the default plan)";
+  command->add_option("--a", arguments->a_words, std::string("What is: ") + kSide)
+      ->type_name("SIDE")
+      ->allow_extra_args(false)
+      ->delimiter('\0');
+  command->add_option("--b", arguments->b_words, "What is proposed, in the same words")
+      ->type_name("SIDE")
+      ->allow_extra_args(false)
+      ->delimiter('\0');
+  command->add_option("-d,--depth", arguments->depths, "Tokens in the context: a list or a range")
+      ->capture_default_str();
+  command->add_option("--budget", arguments->budget, "Time to measure for at most, at each depth")
+      ->capture_default_str();
+  command->add_option("--predict", arguments->prediction,
+                      "What you expect, B's time over A's: LOW..HIGH, recorded before anything is measured");
+  command->add_option("--reference", arguments->reference,
+                      "Logits of a full-precision model, as llama-perplexity writes them: decides when the outputs "
+                      "of A and B differ");
+  command->add_option("--confirm", arguments->confirm, "Fresh processes that must repeat a gain before it is promoted")
+      ->check(CLI::Range(0, 20))
+      ->capture_default_str();
+  command->add_option("--tokens", arguments->tokens, "Tokens of a window, where a side is a program")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Of tokens, order and resampling")->capture_default_str();
+  command->add_flag("--swap-load", arguments->swap_load, "Load B before A");
+  command->add_flag("--no-record", arguments->no_record, "Keep nothing in the ledger");
+  arguments->engine.Add(*command);
+  AddOutputFlags(*command, globals, {"text", "json", "md"});
+  command->callback([arguments, &globals] { Finish(globals, RunJudge(*arguments, globals)); });
+}
+
+}  // namespace boltbeam::app

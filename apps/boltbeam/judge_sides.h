@@ -1,0 +1,54 @@
+// The sides of `boltbeam judge`: loaded engines or programs, and the comparison of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "judge/judge.h"
+#include "judge/side.h"
+#include "loading.h"
+
+namespace boltbeam::app {
+
+struct JudgeArguments {
+  std::string model;
+  std::vector<std::string> a_words, b_words;
+  judge::SideSpec a, b;  // from the words
+  std::string depths = "0,256,1024";
+  EngineFlags engine;
+  std::string budget = "30s";
+  std::uint64_t seed = 1;
+  std::uint32_t tokens = 32;  // of a program's window
+  std::string reference;      // logits of a full-precision model
+  std::string prediction;     // "0.95..1.0"
+  std::uint32_t confirm = 1;  // fresh processes that must repeat a gain
+  bool swap_load = false, no_record = false;
+  judge::Request request;  // from depths, budget and seed
+};
+
+/// What is compared, in the ledger's words.
+struct JudgedSubject {
+  std::string machine, model_hash, a_plan, b_plan, off_switch;
+};
+
+struct JudgedRun {
+  judge::Run run;
+  JudgedSubject subject;
+};
+
+/// Loads what the sides name, compares, and frees it again.
+Result<JudgedRun> RunJudgedSides(const Globals& globals, const JudgeArguments& arguments,
+                                 const judge::Thresholds& thresholds);
+
+/// SHA-256 of the file's header: all but the weights. Empty for a file that can't be read.
+std::string HeaderHash(const std::string& path);
+
+/// This program's own path, for a shell.
+std::string OwnProgram();
+
+/// The names of all routes.
+std::vector<std::string> RouteNames();
+
+}  // namespace boltbeam::app

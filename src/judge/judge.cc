@@ -1,0 +1,188 @@
+#include "judge/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/ticks.h"
+#include "judge/engine_rounds.h"
+#include "measure/bench.h"
+#include "measure/clock.h"
+
+namespace boltbeam::judge {
+namespace {
+
+// One comparison under way.
+class Comparison {
+ public:
+  Comparison(const EngineSide& a, const EngineSide& b, const EngineContext& context, const Request& request,
+             const Thresholds& thresholds, const Hooks& hooks)
+      : a_(a), b_(b), context_(context), request_(request), thresholds_(thresholds), hooks_(hooks) {}
+
+  Result<Run> Go() {
+    BOLTBEAM_ASSIGN(clock_, measure::GetClock());
+    BOLTBEAM_ASSIGN(session_a_, a_.engine->NewSession());
+    BOLTBEAM_ASSIGN(session_b_, b_.engine->NewSession());
+    run_.environment = measure::ReadEnvironment();
+    const measure::Counters before = measure::ReadCounters();
+    const std::uint64_t begin = base::MonotonicNs();
+    depths_ = request_.depths;
+    std::ranges::sort(depths_);
+    depths_.erase(std::ranges::unique(depths_).begin(), depths_.end());
+    BOLTBEAM_TRY(CheckSides());
+    if (MayBeTimed()) {
+      for (auto depth = depths_.rbegin(); depth != depths_.rend(); ++depth) BOLTBEAM_TRY(TimeDepth(*depth));
+      AddWindowConditions();
+    }
+    const std::uint64_t wall_ns = base::MonotonicNs() - begin;
+    run_.seconds = static_cast<double>(wall_ns) / 1e9;
+    run_.disturbances = measure::SpoilingCauses(before, measure::ReadCounters(), static_cast<double>(wall_ns));
+    return std::move(run_);
+  }
+
+ private:
+  // Contexts grow while outputs are compared and shrink while windows are timed: each depth is computed once.
+  Result<void> CheckSides() {
+    const std::uint32_t vocabulary = a_.engine->model().hyper().vocab;
+    if (b_.engine->model().hyper().vocab != vocabulary) {
+      return Fail(Code::kUsage, "B", fmt::format("{} tokens in its vocabulary", b_.engine->model().hyper().vocab),
+                  fmt::format("{}, as in A", vocabulary));
+    }
+    const std::vector<std::int32_t> tokens =
+        measure::RandomTokens(vocabulary, request_.output_tokens, request_.seed + 2);
+    for (const std::uint64_t depth : depths_) {
+      if (hooks_.progress) hooks_.progress("comparing outputs", 0, 1);
+      BOLTBEAM_TRY(FillBoth(depth));
+      BOLTBEAM_TRY(CompareOutputs(*session_a_, *session_b_, tokens, output_, hooks_.cancelled));
+    }
+    BOLTBEAM_TRY(CheckTheRoutes(tokens.front()));
+    std::optional<ReferenceFinding> reference;
+    if (context_.reference && !output_.Bitwise()) {
+      BOLTBEAM_ASSIGN(reference, context_.reference(*session_a_, *session_b_));
+      BOLTBEAM_TRY(session_a_->Truncate(0));  // what it left is not the context that the seed stands for
+      BOLTBEAM_TRY(session_b_->Truncate(0));
+      BOLTBEAM_TRY(FillBoth(depths_.back()));
+    }
+    for (Condition& condition :
+         OutputConditions(output_, reference ? &*reference : nullptr, context_.same_model, thresholds_)) {
+      run_.findings.conditions.push_back(std::move(condition));
+    }
+    AddMemory();
+    run_.findings.conditions.push_back(
+        {std::string(kOffSwitch), context_.off_switch.empty() ? State::kUnknown : State::kPass, context_.off_switch});
+    return {};
+  }
+
+  Result<void> FillBoth(std::uint64_t depth) {
+    const measure::BenchHooks hooks{{}, hooks_.cancelled};
+    BOLTBEAM_TRY(measure::FillContext(*a_.engine, *session_a_, depth, request_.seed, hooks));
+    return measure::FillContext(*b_.engine, *session_b_, depth, request_.seed, hooks);
+  }
+
+  Result<void> CheckTheRoutes(std::int32_t token) {
+    engine::Trace stamps_a, stamps_b;
+    const std::uint64_t depth = session_a_->depth();
+    BOLTBEAM_TRY(session_a_->Decode(token, &stamps_a));
+    BOLTBEAM_TRY(session_b_->Decode(token, &stamps_b));
+    BOLTBEAM_TRY(session_a_->Truncate(depth));
+    BOLTBEAM_TRY(session_b_->Truncate(depth));
+    RouteFinding route = CheckRoutes(a_, b_, stamps_a, stamps_b);
+    run_.findings.route_available = route.available;
+    run_.findings.conditions.push_back(std::move(route.condition));
+    return {};
+  }
+
+  void AddMemory() {
+    const auto total = [](const engine::MemoryUse& use) {
+      return static_cast<double>(use.weights_bytes + use.kv_bytes + use.workspace_bytes) / 1e6;
+    };
+    run_.findings.conditions.push_back(
+        {std::string(kMemory), State::kPass,
+         fmt::format("both fit: A {:.1f} MB, B {:.1f} MB", total(a_.engine->memory()), total(b_.engine->memory()))});
+  }
+
+  [[nodiscard]] bool MayBeTimed() const {
+    return std::ranges::none_of(run_.findings.conditions,
+                                [](const Condition& condition) { return condition.state == State::kFail; });
+  }
+
+  Result<void> TimeDepth(std::uint64_t depth) {
+    BOLTBEAM_TRY(FillBoth(depth));
+    const std::uint32_t vocabulary = a_.engine->model().hyper().vocab;
+    BOLTBEAM_ASSIGN(const std::uint32_t tokens, ChooseWindow(*session_a_, *session_b_, vocabulary, clock_));
+    EngineRounds rounds({.a = session_a_.get(),
+                         .b = session_b_.get(),
+                         .clock = clock_,
+                         .vocabulary = vocabulary,
+                         .window_tokens = tokens,
+                         .bitwise = output_.Bitwise(),
+                         .limit = context_.limit,
+                         .seed = request_.seed + depth});
+    const measure::PairedRules rules = thresholds_.Rules(depths_.size(), request_.budget_s, request_.seed + depth);
+    measure::PairedHooks hooks;
+    hooks.cancelled = hooks_.cancelled;
+    if (hooks_.progress) {
+      hooks.progress = [&](double done, double total) { hooks_.progress(fmt::format("depth {}", depth), done, total); };
+    }
+    BOLTBEAM_ASSIGN(measure::PairedSession session, measure::RunPaired(rounds, rules, hooks));
+    BOLTBEAM_TRY(session_a_->Truncate(depth));
+    BOLTBEAM_TRY(session_b_->Truncate(depth));
+    AddFloor(depth, session.result);
+    checks_.push_back(rounds.checks());
+    run_.findings.depths.insert(run_.findings.depths.begin(), {depth, std::move(session.result)});
+    run_.samples.insert(run_.samples.begin(), {depth, rules, std::move(session.rounds)});
+    return {};
+  }
+
+  void AddFloor(std::uint64_t depth, const measure::PairedResult& result) {
+    if (!context_.token_bytes || !(result.limit > 0)) return;
+    // GB/s are bytes per nanosecond.
+    floors_.push_back({depth, context_.token_bytes(false, depth) / result.limit,
+                       context_.token_bytes(true, depth) / result.limit, result.a_ns, result.b_ns});
+  }
+
+  // What the windows showed overrules what was found before them.
+  void AddWindowConditions() {
+    run_.findings.conditions.push_back(TimedWork(checks_, thresholds_));
+    run_.findings.conditions.push_back(AboveFloor(floors_, thresholds_));
+    std::uint64_t differing = 0, reused = 0, windows = 0;
+    for (const WindowChecks& checks : checks_) {
+      differing += checks.differing;
+      reused += checks.reused;
+      windows += checks.windows;
+    }
+    const auto overrule = [&](std::string_view name, std::uint64_t count, std::string_view what) {
+      if (count == 0) return;
+      const auto found = std::ranges::find(run_.findings.conditions, name, &Condition::name);
+      *found = {std::string(name), State::kFail, fmt::format("{} {} times in {} timed windows", what, count, windows)};
+    };
+    overrule(kOutput, differing, "other logits than A's");
+    overrule(kFreshOutput, reused, "the logits of another window");
+  }
+
+  const EngineSide &a_, &b_;
+  const EngineContext& context_;
+  const Request& request_;
+  const Thresholds& thresholds_;
+  const Hooks& hooks_;
+  measure::Clock clock_;
+  std::unique_ptr<engine::Session> session_a_, session_b_;
+  std::vector<std::uint64_t> depths_;
+  OutputFinding output_;
+  std::vector<WindowChecks> checks_;
+  std::vector<FloorFinding> floors_;
+  Run run_;
+};
+
+}  // namespace
+
+std::uint64_t ContextNeeded(const Request& request) {
+  return std::ranges::max(request.depths) + std::max(request.output_tokens, kMostWindowTokens) + 1;
+}
+
+Result<Run> CompareEngines(const EngineSide& a, const EngineSide& b, const EngineContext& context,
+                           const Request& request, const Thresholds& thresholds, const Hooks& hooks) {
+  return Comparison(a, b, context, request, thresholds, hooks).Go();
+}
+
+}  // namespace boltbeam::judge

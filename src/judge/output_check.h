@@ -1,0 +1,42 @@
+// Whether two engines compute the same: asked before any of them is timed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "judge/gate.h"
+
+namespace boltbeam::judge {
+
+/// What teacher-forced tokens on both sides gave, over all depths.
+struct OutputFinding {
+  std::uint64_t tokens = 0, same_bits = 0, same_tokens = 0;  // positions with equal logits, with equal best token
+  double largest = 0;                                        // relative to the largest logit of the position
+  std::uint64_t reused = 0;      // positions at which B's logits were those of another position, to the last bit
+  std::uint64_t unrepeated = 0;  // positions that gave other logits the second time, on either side
+
+  [[nodiscard]] bool Bitwise() const { return tokens > 0 && same_bits == tokens; }
+};
+
+/// A fast hash of every bit of the logits.
+std::uint64_t HashLogits(std::span<const float> logits);
+
+/// Appends the tokens to both sessions, which stand at the same depth, compares, and goes back. kLogits: not finite.
+Result<void> CompareOutputs(engine::Session& a, engine::Session& b, std::span<const std::int32_t> tokens,
+                            OutputFinding& finding, const std::function<bool()>& cancelled);
+
+/// What the quality of both sides is against logits of a full-precision model; absent: none were given.
+struct ReferenceFinding {
+  double kl_a = 0, kl_b = 0;
+  std::uint64_t tokens = 0;
+};
+
+/// The conditions `output`, `fresh_output` and `deterministic`. same_model: both sides run the same file.
+std::vector<Condition> OutputConditions(const OutputFinding& finding, const ReferenceFinding* reference,
+                                        bool same_model, const Thresholds& thresholds);
+
+}  // namespace boltbeam::judge

@@ -1,0 +1,128 @@
+// Programs as sides, words of sides, and samples that give their verdict again.
+#include "judge/program.h"
+
+#include <gtest/gtest.h>
+
+#include "judge/record.h"
+#include "judge/samples.h"
+#include "judge/side.h"
+
+namespace boltbeam::judge {
+namespace {
+
+TEST(TokensPerSecondTest, WhatProgramsPrint) {
+  EXPECT_EQ(TokensPerSecond("12.5\n").value(), 12.5);
+  EXPECT_EQ(TokensPerSecond("loading\ntg: 7 tokens, 31.25 tok/s\n\n").value(), 31.25);
+  EXPECT_EQ(TokensPerSecond("a b2b 3\nno number here\n").value(), 3);
+  EXPECT_EQ(TokensPerSecond(R"([{"avg_ts": 1}, {"avg_ts": 44.5, "n_gen": 32}])").value(), 44.5);
+  for (const char* nothing : {"", "\n\n", "none", "{}", "[]"}) {
+    EXPECT_EQ(TokensPerSecond(nothing).error().code, Code::kUsage) << nothing;
+  }
+  for (const char* impossible : {"inf", "0", "-3", R"({"avg_ts": 0})"}) {
+    EXPECT_EQ(TokensPerSecond(impossible).error().code, Code::kMeasurementImpossible) << impossible;
+  }
+}
+
+TEST(RunProgramTest, OutputAndFailure) {
+  EXPECT_EQ(RunProgram("echo 5; echo 6 >&2 2>/dev/null").value(), "5\n");
+  const auto failed = RunProgram("exit 7");
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().found.find('7'), std::string::npos);
+  EXPECT_EQ(RunProgram("echo " + ShellQuoted("it's $HOME")).value(), "it's $HOME\n");
+}
+
+TEST(SideTest, Words) {
+  const std::vector<std::string> routes = {"one", "two"};
+  const SideSpec side = ParseSide("--b", {"without=one+two", "file=x.gguf"}, routes).value();
+  EXPECT_EQ(side.without, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(side.Describe(), "without=one+two file=x.gguf");
+  EXPECT_EQ(ParseSide("--a", {"default"}, routes)->Describe(), "default");
+  EXPECT_TRUE(ParseSide("--a", {"command=echo a=b"}, routes)->IsProgram());
+  EXPECT_EQ(ParseSide("--a", {"with=one", "binary=/b"}, routes)->Describe(), "with=one binary=/b");
+  const std::vector<std::vector<std::string>> wrong = {
+      {"without=three"}, {"without="}, {"speed=9"}, {"one"}, {"command=x", "without=one"}};
+  for (const std::vector<std::string>& words : wrong) {
+    const auto result = ParseSide("--b", words, routes);
+    ASSERT_FALSE(result) << words[0];
+    EXPECT_EQ(result.error().code, Code::kUsage);
+    EXPECT_EQ(result.error().where, "--b");
+  }
+}
+
+Result<Run> Programs(const std::string& a, const std::string& b, double budget_s = 0.05) {
+  Request request;
+  request.budget_s = budget_s;
+  return ComparePrograms({a, "", false}, {b, "", false}, {}, request, LoadThresholds().value());
+}
+
+TEST(ComparePrograms, OutcomeWithoutRoute) {
+  const auto run = Programs("echo 10", "echo 20");
+  ASSERT_TRUE(run) << run.error().Message();
+  const Judgement judgement = Decide(run->findings, LoadThresholds().value());
+  EXPECT_EQ(judgement.ruling, Ruling::kAdapterIncomplete);
+  EXPECT_EQ(judgement.outcome, measure::Outcome::kFaster);
+  EXPECT_NEAR(judgement.ratio.estimate, 0.5, 1e-9);
+  const Judgement swapped = Decide(Programs("echo 20", "echo 10")->findings, LoadThresholds().value());
+  EXPECT_EQ(swapped.outcome, measure::Outcome::kSlower);
+  EXPECT_EQ(Decide(Programs("echo 20", "echo 20")->findings, LoadThresholds().value()).outcome,
+            measure::Outcome::kNoDifference);
+}
+
+TEST(ComparePrograms, ZeroTimeIsRefused) {
+  EXPECT_EQ(Programs("echo 10", "echo inf").error().code, Code::kMeasurementImpossible);
+  EXPECT_EQ(Programs("echo 10", "echo hello").error().code, Code::kUsage);
+  EXPECT_EQ(Programs("exit 1", "echo 10").error().code, Code::kUsage);
+}
+
+TEST(ComparePrograms, OtherTextIsNeverTimed) {
+  Request request;
+  const auto run = ComparePrograms({"exit 3", "echo x", true}, {"exit 3", "echo y", true}, {"run A", "two programs"},
+                                   request, LoadThresholds().value());
+  ASSERT_TRUE(run) << run.error().Message();
+  EXPECT_EQ(Decide(run->findings, LoadThresholds().value()).ruling, Ruling::kRefute);
+}
+
+TEST(SamplesTest, GiveTheirVerdictAgain) {
+  const auto run = Programs("echo 10", "echo 20");
+  ASSERT_TRUE(run);
+  const Thresholds thresholds = LoadThresholds().value();
+  const Judgement judgement = Decide(run->findings, thresholds);
+  const std::string text = SamplesText(*run, thresholds);
+  const auto again = Rederive(text);
+  ASSERT_TRUE(again) << again.error().Message();
+  const nlohmann::json fields = DerivedFields(judgement, run->findings.depths);
+  EXPECT_EQ(DerivedFields(again->judgement, again->depths), fields);
+  EXPECT_EQ(RederiveFields(text).value(), fields);
+  EXPECT_TRUE(fields.contains("ratio") && fields.contains("depths") && fields.contains("conditions"));
+  std::string edited = text;
+  const std::size_t place = edited.find("50000000.0");
+  ASSERT_NE(place, std::string::npos);
+  edited.replace(place, 1, "9");
+  EXPECT_NE(RederiveFields(edited).value(), fields);
+}
+
+TEST(SamplesTest, WhatIsNotSamplesIsNamed) {
+  for (const char* text : {"", "[]", "{}", R"({"format":"other"})", R"({"format":"boltbeam.judge.samples.v1"})"}) {
+    EXPECT_EQ(Rederive(text).error().code, Code::kJson) << text;
+  }
+}
+
+TEST(RecordTest, AVerdictThatTheLedgerTakes) {
+  const Thresholds thresholds = LoadThresholds().value();
+  const auto run = Programs("echo 10", "echo 20");
+  ASSERT_TRUE(run);
+  Judgement judgement = Decide(run->findings, thresholds);
+  RecordContext context;
+  context.subject.candidate = "without=one";
+  context.subject.chip = "a chip";
+  context.subject.model = "m.gguf";
+  const ledger::Verdict verdict = ToVerdict(judgement, *run, thresholds, context);
+  EXPECT_TRUE(ledger::Check(verdict)) << ledger::Check(verdict).error().Message();
+  EXPECT_EQ(verdict.outcome, "faster");
+  EXPECT_EQ(verdict.depths.size(), 1U);
+  judgement.ruling = Ruling::kRefute;
+  EXPECT_FALSE(ToVerdict(judgement, *run, thresholds, context).reopen_when.empty());
+}
+
+}  // namespace
+}  // namespace boltbeam::judge

@@ -1,0 +1,239 @@
+// The traps of public history, each beside its honest twin: what must be refused, and by which condition.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "judge/engine_rounds.h"
+#include "judge/judge.h"
+#include "judge/program.h"
+#include "measure/fake_engine.h"
+#include "test_model.h"
+
+namespace boltbeam::judge {
+namespace {
+
+enum class Trap : std::uint8_t {
+  kNone,
+  kSkipsWork,     // leaves the last token out of the sum, and is faster for it
+  kReusesOutput,  // gives again what it gave at this depth before
+  kDefersWork,    // works when the timer has stopped
+  kFellBack,      // the plan names the route, and its step never runs
+  kUnsteady,      // other bits every time
+};
+
+constexpr std::size_t kLogits = 8;
+constexpr std::uint64_t kTokenNs = 30'000;
+
+class TrapSession final : public measure::FakeSession {
+ public:
+  TrapSession(Trap trap, std::size_t steps, std::uint64_t ns) : trap_(trap), steps_(steps) {
+    token_ns = trap == Trap::kDefersWork ? 0 : trap == Trap::kSkipsWork ? ns / 2 : ns;
+    owed_each_ = trap == Trap::kDefersWork ? ns : 0;
+  }
+
+  Result<void> Decode(std::int32_t token, engine::Trace* stamps) override {
+    if (stamps != nullptr) stamps->token_begin = base::Ticks();
+    BOLTBEAM_TRY(FakeSession::Decode(token, nullptr));
+    owed_ += owed_each_;
+    const std::uint64_t depth = context.size();
+    if (trap_ == Trap::kReusesOutput && stored_.contains(depth)) {
+      logits_ = stored_[depth];
+    } else {
+      Compute();
+      stored_[depth] = logits_;
+    }
+    if (stamps == nullptr) return {};
+    stamps->step_begin.assign(1, std::vector<std::uint64_t>(steps_, stamps->token_begin));
+    stamps->step_end.assign(1, std::vector<std::uint64_t>(steps_, base::Ticks()));
+    if (trap_ == Trap::kFellBack) stamps->step_begin[0].back() = stamps->step_end[0].back() = 0;
+    return {};
+  }
+  Result<void> Truncate(std::uint64_t depth) override {
+    const std::uint64_t begin = base::MonotonicNs();
+    while (base::MonotonicNs() < begin + owed_) {
+    }
+    owed_ = 0;
+    return FakeSession::Truncate(depth);
+  }
+  std::span<const float> logits() const override { return logits_; }
+  std::int32_t argmax() const override {
+    return static_cast<std::int32_t>(std::ranges::max_element(logits_) - logits_.begin());
+  }
+
+ private:
+  void Compute() {
+    const std::size_t used = context.size() - (trap_ == Trap::kSkipsWork ? 1 : 0);
+    std::uint64_t state = trap_ == Trap::kUnsteady ? decoded : 1;
+    for (std::size_t i = 0; i < used; ++i)
+      state = state * 6364136223846793005U + static_cast<std::uint64_t>(context[i]);
+    for (float& logit : logits_) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      logit = static_cast<float>(state >> 40) / 1e6F;
+    }
+  }
+
+  Trap trap_;
+  std::size_t steps_;
+  std::uint64_t owed_ = 0, owed_each_ = 0;
+  std::vector<float> logits_ = std::vector<float>(kLogits);
+  std::map<std::uint64_t, std::vector<float>> stored_;
+};
+
+class TrapEngine final : public measure::FakeEngine {
+ public:
+  TrapEngine(model::Model model, Trap trap, std::map<std::string_view, std::uint32_t> uses, std::string plan,
+             std::uint64_t ns)
+      : FakeEngine(std::move(model)), trap_(trap), uses_(std::move(uses)), plan_(std::move(plan)), ns_(ns) {
+    step_list.resize(2);
+    step_list[0].kernel = "product";
+    step_list[1].kernel = "fused";
+  }
+  const std::map<std::string_view, std::uint32_t>& route_uses() const override { return uses_; }
+  std::string plan_id() const override { return plan_; }
+  Result<std::unique_ptr<engine::Session>> NewSession() override {
+    return std::make_unique<TrapSession>(trap_, step_list.size(), ns_);
+  }
+
+ private:
+  Trap trap_;
+  std::map<std::string_view, std::uint32_t> uses_;
+  std::string plan_;
+  std::uint64_t ns_;
+};
+
+// A slow plan without the route "fusion" against one with it; tests change what they are about.
+class Traps : public testing::Test {
+ protected:
+  Traps() : file_("qwen3"), path_(file_.Write()) {
+    request_.budget_s = 0.15;
+    request_.depths = {0, 8};
+  }
+
+  Judgement Judge(Trap trap) {
+    TrapEngine a(model::Model::Load(path_).value(), Trap::kNone, {}, "plan a", kTokenNs);
+    TrapEngine b(model::Model::Load(path_).value(), trap, uses_b_, plan_b_, kTokenNs * 3 / 4);
+    const EngineSide side_a{&a, {}, {"fusion"}}, side_b{&b, {}, {}};
+    context_.off_switch = "--without fusion";
+    const auto run = CompareEngines(side_a, side_b, context_, request_, thresholds_);
+    EXPECT_TRUE(run) << run.error().Message();
+    if (!run) return {};
+    timed_ = !run->samples.empty();
+    return Decide(run->findings, thresholds_);
+  }
+
+  void ExpectRefused(const Judgement& judgement, std::string_view by) {
+    EXPECT_EQ(StateOf(judgement.conditions, by), State::kFail) << judgement.reason;
+    EXPECT_TRUE(judgement.ruling == Ruling::kRefute || judgement.refused) << judgement.reason;
+    EXPECT_NE(judgement.reason.find(by), std::string::npos) << judgement.reason;
+  }
+
+  model::TestModel file_;
+  std::string path_;
+  Request request_;
+  Thresholds thresholds_ = LoadThresholds().value();
+  EngineContext context_;
+  std::map<std::string_view, std::uint32_t> uses_b_{{"fusion", 28}};
+  std::string plan_b_ = "plan b";
+  bool timed_ = false;
+};
+
+TEST_F(Traps, TheHonestTwinPasses) {
+  context_.limit = [] { return 20.0; };
+  context_.token_bytes = [](bool, std::uint64_t) { return 1e5; };  // 5 us at 20 GB/s
+  const Judgement judgement = Judge(Trap::kNone);
+  for (const std::string_view name :
+       {kRoute, kOutput, kFreshOutput, kDeterministic, kMemory, kOffSwitch, kTimedWork, kAboveFloor}) {
+    EXPECT_EQ(StateOf(judgement.conditions, name), State::kPass) << name << ": " << judgement.reason;
+  }
+  EXPECT_TRUE(timed_);
+  EXPECT_LT(judgement.ratio.estimate, 1);
+}
+
+TEST_F(Traps, AKernelThatSkipsWork) {
+  ExpectRefused(Judge(Trap::kSkipsWork), kOutput);
+  EXPECT_FALSE(timed_) << "what is wrong is never timed";
+}
+
+TEST_F(Traps, OutputThatIsReused) { ExpectRefused(Judge(Trap::kReusesOutput), kOutput); }
+
+TEST_F(Traps, ReuseOfTheLastOutputAtOnce) {
+  OutputFinding finding{.tokens = 32, .same_bits = 0, .same_tokens = 32, .largest = 1e-4, .reused = 5};
+  const auto conditions = OutputConditions(finding, nullptr, true, thresholds_);
+  EXPECT_EQ(StateOf(conditions, kFreshOutput), State::kFail);
+  finding.reused = 0;
+  EXPECT_EQ(StateOf(OutputConditions(finding, nullptr, true, thresholds_), kFreshOutput), State::kPass);
+}
+
+TEST_F(Traps, WorkOutsideTheTimer) { ExpectRefused(Judge(Trap::kDefersWork), kTimedWork); }
+
+TEST_F(Traps, ABufferThatACacheHolds) {
+  context_.limit = [] { return 20.0; };
+  context_.token_bytes = [](bool, std::uint64_t) { return 1e8; };  // 5 ms at 20 GB/s
+  ExpectRefused(Judge(Trap::kNone), kAboveFloor);
+}
+
+TEST_F(Traps, ATokenThatTakesNoTime) {
+  TrapSession a(Trap::kNone, 1, kTokenNs), b(Trap::kNone, 1, kTokenNs);
+  measure::Clock stopped;
+  stopped.ns_per_tick = 0;
+  EngineRounds::Setting setting;
+  setting.a = &a;
+  setting.b = &b;
+  setting.clock = stopped;
+  setting.vocabulary = 320;
+  EngineRounds rounds(setting);
+  const auto session = measure::RunPaired(rounds, thresholds_.Rules(1, 0.1, 1));
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().code, Code::kMeasurementImpossible);
+}
+
+TEST_F(Traps, ARouteWhoseStepNeverRuns) { ExpectRefused(Judge(Trap::kFellBack), kRoute); }
+
+TEST_F(Traps, ARouteThatThePlanDoesNotTake) {
+  uses_b_ = {};
+  const Judgement judgement = Judge(Trap::kNone);
+  EXPECT_EQ(StateOf(judgement.conditions, kRoute), State::kFail);
+  EXPECT_EQ(judgement.ruling, Ruling::kSearchSpaceIncomplete) << "neither side can take it";
+}
+
+TEST_F(Traps, TwoSwitchesAndOnePlan) {
+  plan_b_ = "plan a";
+  ExpectRefused(Judge(Trap::kNone), kRoute);
+}
+
+TEST_F(Traps, OtherBitsEveryTime) { ExpectRefused(Judge(Trap::kUnsteady), kOutput); }
+
+TEST(RouteCheckTest, TheOtherSideMustBeClosed) {
+  const model::TestModel unused("qwen3");
+  model::TestModel file("qwen3");
+  const std::string path = file.Write();
+  TrapEngine open(model::Model::Load(path).value(), Trap::kNone, {{"fusion", 3}}, "a", 1);
+  TrapEngine other(model::Model::Load(path).value(), Trap::kNone, {{"fusion", 3}}, "b", 1);
+  engine::Trace stamps;
+  stamps.token_begin = 1;
+  stamps.step_begin = {{5, 6}};
+  stamps.step_end = {{6, 7}};
+  RouteFinding finding = CheckRoutes({&open, {}, {"fusion"}}, {&other, {}, {}}, stamps, stamps);
+  EXPECT_EQ(finding.condition.state, State::kFail);
+  EXPECT_TRUE(finding.available);
+  finding = CheckRoutes({&open, {}, {}}, {&open, {}, {}}, stamps, stamps);
+  EXPECT_EQ(finding.condition.state, State::kPass) << finding.condition.detail;
+}
+
+TEST(ReferenceTest, QualityDecidesWhenOutputsDiffer) {
+  const Thresholds thresholds = LoadThresholds().value();
+  const OutputFinding differs{.tokens = 32, .same_tokens = 20, .largest = 0.1};
+  const auto state = [&](double kl_a, double kl_b) {
+    const ReferenceFinding reference{kl_a, kl_b, 1000};
+    return StateOf(OutputConditions(differs, &reference, false, thresholds), kOutput);
+  };
+  EXPECT_EQ(state(0.01, 0.01), State::kPass);
+  EXPECT_EQ(state(0.01, 0.02), State::kFail);
+  EXPECT_EQ(StateOf(OutputConditions(differs, nullptr, false, thresholds), kOutput), State::kUnknown);
+  EXPECT_EQ(StateOf(OutputConditions(differs, nullptr, true, thresholds), kOutput), State::kFail);
+  EXPECT_EQ(StateOf(OutputConditions({}, nullptr, true, thresholds), kOutput), State::kUnknown);
+}
+
+}  // namespace
+}  // namespace boltbeam::judge

@@ -1,0 +1,88 @@
+// `boltbeam judge` as a person runs it, on a tiny model and on shell commands.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "boltbeam_program.h"
+
+namespace boltbeam {
+namespace {
+
+class JudgeProgram : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::filesystem::path(testing::TempDir()) / ("judge_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    const ProgramOutcome made = RunBoltbeam("synth tiny-qwen3:Q8_0 --out " + Model());
+    ASSERT_EQ(made.status, 0) << made.output;
+  }
+  static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
+  static std::string Model() { return (folder_ / "model.gguf").string(); }
+  static ProgramOutcome Judge(const std::string& arguments) {
+    return RunBoltbeam("judge " + arguments + " --home " + (folder_ / "home").string() + " 2>/dev/null");
+  }
+
+  static inline std::filesystem::path folder_;
+};
+
+TEST_F(JudgeProgram, PlansOfOneModel) {
+  const ProgramOutcome outcome =
+      Judge(Model() + " --b without=gate-by-rows -d 0,16 --budget 0.3s --confirm 0 --predict 0.9..1.1 -o json");
+  ASSERT_TRUE(outcome.status == 0 || outcome.status == 3 || outcome.status == 4) << outcome.output;
+  const nlohmann::json json = nlohmann::json::parse(outcome.output);
+  EXPECT_EQ(json.at("schema"), "boltbeam.judge.v1");
+  std::set<std::string> passed, names;
+  for (const nlohmann::json& condition : json.at("conditions")) {
+    names.insert(condition.at("name"));
+    if (condition.at("state") == "pass") passed.insert(condition.at("name"));
+  }
+  EXPECT_EQ(names.size(), 12U);
+  for (const char* name : {"route", "output", "fresh_output", "deterministic", "memory", "off_switch"}) {
+    EXPECT_TRUE(passed.contains(name)) << name << outcome.output;
+  }
+  EXPECT_EQ(json.at("depths").size(), 2U);
+  EXPECT_GT(json.at("ratio_high").get<double>(), json.at("ratio_low").get<double>());
+  EXPECT_EQ(json.at("record").get<std::string>().size(), 64U);
+}
+
+TEST_F(JudgeProgram, CommandsAndExitStatuses) {
+  const auto run = [](const std::string& a, const std::string& b) {
+    return Judge("--a 'command=" + a + "' --b 'command=" + b + "' --budget 0.1s -o json");
+  };
+  ProgramOutcome outcome = run("echo 10", "echo 12");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  nlohmann::json json = nlohmann::json::parse(outcome.output);
+  EXPECT_EQ(json.at("verdict"), "adapter-incomplete");
+  EXPECT_EQ(json.at("outcome"), "faster");
+  outcome = run("echo 12", "echo 10");
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_EQ(nlohmann::json::parse(outcome.output).at("outcome"), "slower");
+  EXPECT_EQ(run("echo 12", "echo 0").status, 3) << "no machine reaches that";
+  EXPECT_EQ(run("echo 12", "exit 1").status, 2);
+}
+
+TEST_F(JudgeProgram, WhatMakesNoSenseIsNamed) {
+  const auto refused = [](const std::string& arguments, const std::string& word) {
+    const ProgramOutcome outcome = RunBoltbeam("judge " + arguments + " --no-record");
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(word), std::string::npos) << outcome.output;
+  };
+  refused(Model() + " --b without=nothing", "nothing");
+  refused(Model() + " --b speed", "speed");
+  refused(Model() + " --budget 0", "--budget");
+  refused(Model() + " --predict 2..1", "--predict");
+  refused(Model() + " -d x", "--depth");
+  refused("--b without=gate-by-rows", "no model");
+}
+
+TEST_F(JudgeProgram, TextFitsATerminal) {
+  const ProgramOutcome outcome = Judge(Model() + " -d 0 --budget 0.2s --confirm 0 --no-record");
+  EXPECT_NE(outcome.output.find("Verdict: "), std::string::npos) << outcome.output;
+  EXPECT_NE(RunBoltbeam("judge --help").output.find("--budget"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace boltbeam
