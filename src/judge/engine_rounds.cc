@@ -11,7 +11,7 @@
 namespace boltbeam::judge {
 namespace {
 
-constexpr double kWindowNs = 1e7;
+constexpr double kWindowNs = 5e6;
 constexpr std::uint64_t kRoundsPerProbe = 4;
 
 }  // namespace

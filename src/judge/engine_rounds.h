@@ -57,7 +57,7 @@ class EngineRounds final : public measure::RoundSource {
   WindowChecks checks_;
 };
 
-/// How many tokens make a window of at least 10 ms, at most 32: of the slower of the two sides, after a warm-up.
+/// How many tokens make a window of at least 5 ms, at most 32: of the slower of the two sides, after a warm-up.
 Result<std::uint32_t> ChooseWindow(engine::Session& a, engine::Session& b, std::uint32_t vocabulary,
                                    const measure::Clock& clock);
 

@@ -54,6 +54,20 @@ std::optional<double> RateOfLines(std::string_view text) {
   return std::nullopt;
 }
 
+// Of the counters only those of the whole machine speak of another process. A window is long here: a hypervisor that
+// always takes a little spoils none.
+measure::Causes CausesOf(const measure::Counters& before, const measure::Counters& after, double wall_ns) {
+  constexpr double kTickNs = 1e7, kStealShare = 0.05;
+  measure::Causes causes = measure::CausesBetween(before, after, wall_ns);
+  for (const measure::Cause own : {measure::Cause::kInterrupted, measure::Cause::kDiskReads,
+                                   measure::Cause::kPageFaults, measure::Cause::kMigrated}) {
+    causes.reset(static_cast<std::size_t>(own));
+  }
+  const double stolen_ns = static_cast<double>(after.steal_ticks - before.steal_ticks) * kTickNs;
+  if (stolen_ns <= kStealShare * wall_ns) causes.reset(static_cast<std::size_t>(measure::Cause::kSteal));
+  return causes;
+}
+
 class ProgramRounds final : public measure::RoundSource {
  public:
   ProgramRounds(const ProgramSide& a, const ProgramSide& b, const Hooks& hooks) : a_(a), b_(b), hooks_(hooks) {}
@@ -68,14 +82,7 @@ class ProgramRounds final : public measure::RoundSource {
       BOLTBEAM_ASSIGN(const std::string text, RunProgram(round.IsB(i) ? b_.command : a_.command));
       BOLTBEAM_ASSIGN(const double rate, TokensPerSecond(text));
       round.windows[i].ns = 1e9 / rate;
-      // Of the counters only those of the whole machine speak of another process.
-      measure::Causes causes =
-          measure::CausesBetween(before, counters_.Read(), static_cast<double>(base::MonotonicNs() - begin));
-      for (const measure::Cause own : {measure::Cause::kInterrupted, measure::Cause::kDiskReads,
-                                       measure::Cause::kPageFaults, measure::Cause::kMigrated}) {
-        causes.reset(static_cast<std::size_t>(own));
-      }
-      round.windows[i].causes = causes;
+      round.windows[i].causes = CausesOf(before, counters_.Read(), static_cast<double>(base::MonotonicNs() - begin));
     }
     round.at_s = static_cast<double>(base::MonotonicNs() - begin_ns_) / 1e9;
     return round;

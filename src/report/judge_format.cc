@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -94,16 +95,23 @@ std::string Conclusion(const judge::Judgement& judgement) {
 
 std::string Method(const judge::Run& run, const JudgeSubject& subject) {
   if (run.samples.empty()) return "Nothing was timed.";
+  if (std::ranges::all_of(run.findings.depths, [](const auto& finding) { return finding.paired.used < 2; })) {
+    return "Too few rounds were left to say anything.";
+  }
   const measure::PairedRules& rules = run.samples.front().rules;
   double smallest = 0, margin = 0;
+  bool nothing_shown = true;
   for (const judge::DepthFinding& finding : run.findings.depths) {
     smallest = std::max(smallest, finding.paired.smallest);
     margin = std::max(margin, finding.paired.margin);
+    nothing_shown = nothing_shown && finding.paired.outcome == measure::Outcome::kNoDifference;
   }
   return Wrap(fmt::format(
       "B's time against A's in %, with an interval that is false in at most {} of sessions, over all depths and looks. "
-      "A difference within {} is not claimed; one of {} would have been shown. {:.0f} s, seed {}.",
-      Percent(rules.error_rate * static_cast<double>(run.samples.size()), 0), Percent(margin), Percent(smallest),
+      "A difference within {} is not claimed{}. {:.0f} s, seed {}.",
+      Percent(rules.error_rate * static_cast<double>(run.samples.size()), 0), Percent(margin),
+      nothing_shown && std::isfinite(smallest) ? fmt::format("; one of {} would have been shown", Percent(smallest))
+                                               : "",
       run.seconds, subject.seed));
 }
 
