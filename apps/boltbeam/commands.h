@@ -22,6 +22,8 @@ void AddRun(CLI::App& app, Globals& globals);
 void AddJudge(CLI::App& app, Globals& globals);
 // Kernels
 void AddKernel(CLI::App& app, Globals& globals);
+// Memory
+void AddLedger(CLI::App& app, Globals& globals);
 // Set-up
 void AddDoctor(CLI::App& app, Globals& globals);
 void AddSynth(CLI::App& app, Globals& globals);
@@ -38,6 +40,7 @@ inline constexpr AddCommand kCommands[] = {
     AddAudit,        //
     AddJudge,        //
     AddKernel,       //
+    AddLedger,       //
     AddSynth,        //
     AddDoctor,       //
 };

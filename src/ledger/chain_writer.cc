@@ -103,7 +103,9 @@ Result<void> ChainWriter::Adopt(Tail& tail) {
   if (tail.behind.entries.empty()) return {};
   const Entry& last = tail.behind.entries.back();
   const std::uint64_t size = tail.behind.good_bytes - tail.end.size_bytes;
+  const std::uint64_t whole = tail.end.size_bytes + tail.bytes.size();
   BOLTBEAM_TRY(tail.file.Write(tail.end.size_bytes, std::string_view(tail.bytes).substr(0, size)));
+  BOLTBEAM_TRY(tail.file.Truncate(whole));  // the same holds for a cut that was not confirmed
   tail.bytes.erase(0, size);
   tail.end = {last.record.seq, last.record.hash, tail.behind.good_bytes, last.size_bytes};
   BOLTBEAM_TRY(Confirm(tail));

@@ -114,6 +114,11 @@ Result<std::string> ReadFile(FileOps& files, const std::string& path) {
 
 Result<void> ReplaceFile(FileOps& files, const std::string& path, const std::string& temporary,
                          std::string_view bytes) {
+  // Not emptied but removed: after a power loss it may be a second name of the very file that it is to replace.
+  const int removed = Patiently([&] { return files.Remove(temporary); });
+  if (removed < 0 && removed != -ENOENT) {
+    return Refused(temporary, removed, Code::kFileWrite, "a folder that can be written to");
+  }
   {
     BOLTBEAM_ASSIGN(OpenFile file, OpenFile::Open(files, temporary, Access::kReplace));
     Result<void> written = file.Write(0, bytes);

@@ -105,7 +105,9 @@ Result<std::string> Ledger::LoadSamples(const std::string& sha256) const {
 Result<void> Ledger::CheckWritable() {
   BOLTBEAM_TRY(EnsureFolder(files(), options_.folder, 1));
   BOLTBEAM_TRY(Lock::Take(files(), options_.folder, options_.lock_timeout));
-  BOLTBEAM_TRY(OpenFile::Open(files(), ChainPath(options_.folder, options_.writer), Access::kWrite));
+  const std::string path = ChainPath(options_.folder, options_.writer);
+  if (!OpenFile::Open(files(), path, Access::kRead)) return {};  // the first record makes it
+  BOLTBEAM_TRY(OpenFile::Open(files(), path, Access::kWrite));
   return {};
 }
 

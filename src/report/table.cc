@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "report/html.h"
+
 namespace boltbeam::report {
 namespace {
 
@@ -140,6 +142,21 @@ std::string Table::Markdown() const {
     text += "\n";
   }
   return text;
+}
+
+std::string Table::Html() const {
+  std::string text = "<table>\n<tr>";
+  for (const Column& column : columns_) text += "<th>" + EscapeHtml(column.title) + "</th>";
+  text += "</tr>\n";
+  for (const std::vector<Cell>& row : rows_) {
+    text += "<tr>";
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      text += columns_[i].align == Align::kRight ? "<td class=\"number\">" : "<td>";
+      text += EscapeHtml(row[i].text) + "</td>";
+    }
+    text += "</tr>\n";
+  }
+  return text + "</table>\n";
 }
 
 std::string Table::Csv() const {

@@ -38,6 +38,8 @@ class Table {
   /// Left-aligned columns give way, with an ellipsis, when the table is wider than that.
   [[nodiscard]] std::string Text(std::size_t width = 80) const;
   [[nodiscard]] std::string Markdown() const;
+  /// A <table> element, everything in it escaped.
+  [[nodiscard]] std::string Html() const;
   /// RFC 4180, a header first; a column without a key is left out.
   [[nodiscard]] std::string Csv() const;
 

@@ -1,0 +1,40 @@
+// boltbeam ledger: the memory. Here what its parts share; they are in ledger_read.cc and ledger_write.cc.
+#include "base/version.h"
+#include "chip/facts.h"
+#include "codegen/codegen.h"
+#include "commands.h"
+#include "ledger_commands.h"
+
+namespace boltbeam::app {
+
+Result<ledger::Ledger> OpenLedger(const Globals& globals) {
+  return ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home)));
+}
+
+ledger::Facts CurrentFacts(const Globals& globals) {
+  ledger::Facts facts;
+  facts["boltbeam_version"] = base::kVersion;
+  // "19.1.7-<revision of the lowering>"
+  const std::string compiler = codegen::CompilerVersion();
+  const std::size_t dash = compiler.find('-');
+  facts["llvm_version"] = compiler.substr(0, dash);
+  if (dash != std::string::npos) facts["lowering_version"] = compiler.substr(dash + 1);
+  if (const auto chip = chip::ThisMachine(base::ResolvePaths(globals.home).data.string())) {
+    facts["chip.id"] = chip->id;
+    for (const chip::Fact& fact : chip->facts) {
+      if (fact.provenance != chip::Provenance::kUnknown) facts["chip." + fact.name] = fact.value;
+    }
+  }
+  return facts;
+}
+
+ledger::RederiveTable Rederivations() { return {}; }
+
+void AddLedger(CLI::App& app, Globals& globals) {
+  CLI::App* ledger = app.add_subcommand("ledger", "The memory: list, show, report, verify, reopen, export, import");
+  ledger->require_subcommand(1);
+  AddLedgerRead(*ledger, globals);
+  AddLedgerWrite(*ledger, globals);
+}
+
+}  // namespace boltbeam::app

@@ -1,0 +1,118 @@
+// boltbeam ledger verify, reopen, export, import: what guards the memory, adds to it and moves it.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "ledger/index.h"
+#include "ledger/merge.h"
+#include "ledger/verify.h"
+#include "ledger_commands.h"
+#include "report/ledger.h"
+#include "terminal.h"
+
+namespace boltbeam::app {
+namespace {
+
+struct ReopenArguments {
+  std::string id, reason;
+};
+
+struct ExportArguments {
+  std::string writer;
+  bool without_samples = false;
+};
+
+/// The first fault goes to stderr with the exit status, all of them into the result.
+Result<void> Verify(const Globals& globals) {
+  BOLTBEAM_ASSIGN(const ledger::Ledger memory, OpenLedger(globals));
+  BOLTBEAM_ASSIGN(const ledger::Verification result, ledger::Verify(*memory.options().files, memory.options().folder));
+  BOLTBEAM_TRY(WriteOutput(globals, report::VerificationReport(result, report::FormOf(globals.format))));
+  if (!result.faults.empty()) return std::unexpected(result.faults.front());
+  return {};
+}
+
+Result<void> Reopen(const Globals& globals, const ReopenArguments& arguments) {
+  BOLTBEAM_ASSIGN(ledger::Ledger memory, OpenLedger(globals));
+  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
+  BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger::Reopen(memory, index, arguments.id, arguments.reason));
+  return WriteOutput(
+      globals, fmt::format("record {}: it may be searched and judged again; nothing is promoted by it\n", receipt.seq));
+}
+
+Result<void> Export(const Globals& globals, const ExportArguments& arguments) {
+  BOLTBEAM_ASSIGN(const ledger::Ledger memory, OpenLedger(globals));
+  BOLTBEAM_ASSIGN(const std::string text, ledger::Export(memory, arguments.writer, !arguments.without_samples));
+  return WriteOutput(globals, text);
+}
+
+std::string Describe(const ledger::ImportResult& result) {
+  std::string text;
+  const auto add = [&](const char* what, const std::vector<std::string>& writers) {
+    for (const std::string& writer : writers) text += fmt::format("{}: {}\n", writer, what);
+  };
+  add("a new chain", result.new_chains);
+  add("extended", result.extended_chains);
+  add("nothing new", result.known_chains);
+  if (result.foreign + result.known_foreign > 0) {
+    text += fmt::format("route entries: {} became verdicts, {} were imported before\n", result.foreign,
+                        result.known_foreign);
+  }
+  text += fmt::format("{} records and {} blobs added\n", result.records + result.foreign, result.blobs);
+  if (result.missing_blobs > 0)
+    text += fmt::format("{} blobs of samples did not come with them\n", result.missing_blobs);
+  return text;
+}
+
+Result<void> Import(const Globals& globals, const std::vector<std::string>& files) {
+  BOLTBEAM_ASSIGN(ledger::Ledger memory, OpenLedger(globals));
+  std::string text;
+  for (const std::string& file : files) {
+    BOLTBEAM_ASSIGN(const std::string bytes, base::ReadWholeFile(file));
+    BOLTBEAM_ASSIGN(const ledger::ImportResult result, ledger::Import(memory, bytes, file));
+    text += Describe(result);
+  }
+  return WriteOutput(globals, text);
+}
+
+void AddVerify(CLI::App& ledger, Globals& globals) {
+  CLI::App* command = ledger.add_subcommand("verify", "Check every line, anchor and blob; name what was changed");
+  AddOutputFlags(*command, globals, report::FormNames());
+  command->callback([&globals] { Finish(globals, Verify(globals)); });
+}
+
+void AddReopen(CLI::App& ledger, Globals& globals) {
+  CLI::App* command = ledger.add_subcommand("reopen", "Let a refuted candidate be judged again; promotes nothing");
+  const auto arguments = std::make_shared<ReopenArguments>();
+  command->add_option("record", arguments->id, "The refutation: its number or hash")->required()->type_name("N");
+  command->add_option("--reason", arguments->reason, "Why it is worth another look")->required()->type_name("TEXT");
+  command->callback([arguments, &globals] { Finish(globals, Reopen(globals, *arguments)); });
+}
+
+void AddExport(CLI::App& ledger, Globals& globals) {
+  CLI::App* command = ledger.add_subcommand("export", "Write chains and samples as one file of lines for import");
+  const auto arguments = std::make_shared<ExportArguments>();
+  command->add_option("--writer", arguments->writer, "Only the chain of one writer")->type_name("NAME");
+  command->add_flag("--without-samples", arguments->without_samples, "Leave the raw samples out");
+  command->add_option("--out", globals.out_file, "Write the result to FILE instead of stdout");
+  command->callback([arguments, &globals] { Finish(globals, Export(globals, *arguments)); });
+}
+
+void AddImport(CLI::App& ledger, Globals& globals) {
+  CLI::App* command = ledger.add_subcommand("import", "Merge exported chains, or route entries of the Python tool");
+  const auto files = std::make_shared<std::vector<std::string>>();
+  command->add_option("files", *files, "Files that `ledger export` wrote, chains, or JSONL of route entries")
+      ->required()
+      ->type_name("FILE");
+  command->callback([files, &globals] { Finish(globals, Import(globals, *files)); });
+}
+
+}  // namespace
+
+void AddLedgerWrite(CLI::App& ledger, Globals& globals) {
+  AddVerify(ledger, globals);
+  AddReopen(ledger, globals);
+  AddExport(ledger, globals);
+  AddImport(ledger, globals);
+}
+
+}  // namespace boltbeam::app
