@@ -133,32 +133,38 @@ Result<std::optional<Anchor>> Index::Known(const std::string& writer) {
   return Anchor{statement.Number(0), statement.Text(1), statement.Number(2), statement.Number(3)};
 }
 
+/// What stands behind the last line that is known; nothing when that line is no longer where it stood.
+Result<std::optional<std::string>> Index::Added(const std::string& path, const Anchor& known) {
+  BOLTBEAM_ASSIGN(ledger::OpenFile file, ledger::OpenFile::Open(*ledger_->options().files, path, Access::kRead));
+  BOLTBEAM_ASSIGN(const std::uint64_t size, file.Size());
+  const std::uint64_t line_bytes = known.last_line_bytes;
+  if (size < known.size_bytes || line_bytes == 0 || line_bytes > known.size_bytes || line_bytes > kMostLineBytes) {
+    return std::nullopt;
+  }
+  BOLTBEAM_ASSIGN(const std::string line, file.Read(known.size_bytes - line_bytes, line_bytes));
+  const Result<Record> last = ReadLine(std::string_view(line).substr(0, line.size() - 1));
+  if (!last || last->hash != known.hash) return std::nullopt;
+  BOLTBEAM_ASSIGN(std::string added, file.Read(known.size_bytes, size - known.size_bytes));
+  return added;
+}
+
 /// Reads what was added since, when the last line that is known still stands where it stood; otherwise everything.
 Result<void> Index::UpdateChain(const std::string& path) {
-  FileOps& files = *ledger_->options().files;
   const std::string writer = WriterOf(path);
   BOLTBEAM_ASSIGN(const std::optional<Anchor> known, Known(writer));
   if (known && known->seq > 0) {
-    BOLTBEAM_ASSIGN(ledger::OpenFile file, ledger::OpenFile::Open(files, path, Access::kRead));
-    BOLTBEAM_ASSIGN(const std::uint64_t size, file.Size());
-    if (size >= known->size_bytes) {
-      BOLTBEAM_ASSIGN(const std::string line,
-                      file.Read(known->size_bytes - known->last_line_bytes, known->last_line_bytes));
-      const Result<Record> last = ReadLine(std::string_view(line).substr(0, line.size() - 1));
-      if (last && last->hash == known->hash) {
-        if (size == known->size_bytes) return {};
-        BOLTBEAM_ASSIGN(const std::string bytes, file.Read(known->size_bytes, size - known->size_bytes));
-        const Chain chain = ParseChain(path, writer, bytes, *known, std::nullopt);
-        if (chain.state == ChainState::kDamaged) faults_.push_back(*chain.fault);
-        return Insert(chain, *known);
-      }
+    BOLTBEAM_ASSIGN(const std::optional<std::string> added, Added(path, *known));
+    if (added) {
+      const Chain chain = ParseChain(path, writer, *added, *known, std::nullopt);
+      if (chain.state == ChainState::kDamaged) faults_.push_back(*chain.fault);
+      return chain.entries.empty() ? Result<void>() : Insert(chain, *known);
     }
   }
   for (const char* table : {"record", "chain"}) {
     BOLTBEAM_ASSIGN(Statement statement, database_.Prepare(fmt::format("DELETE FROM {} WHERE writer = ?", table)));
     BOLTBEAM_TRY(statement.Bind(1, writer).Step());
   }
-  BOLTBEAM_ASSIGN(const Chain chain, ReadChain(files, path));
+  BOLTBEAM_ASSIGN(const Chain chain, ReadChain(*ledger_->options().files, path));
   if (chain.state == ChainState::kDamaged) faults_.push_back(*chain.fault);
   return Insert(chain, {});
 }
@@ -256,7 +262,8 @@ Result<Row> Index::Find(const std::string& id) {
   } else if (IsNumber(id)) {
     BOLTBEAM_ASSIGN(rows, Select("writer = ? AND seq = CAST(? AS INTEGER)", {ledger_->options().writer, id}, 0));
     if (rows.empty()) {  // a ledger that was only imported: its one chain is meant
-      BOLTBEAM_ASSIGN(rows, Select("seq = CAST(? AS INTEGER) AND (SELECT count(*) FROM chain WHERE seq > 0) = 1", {id}, 0));
+      BOLTBEAM_ASSIGN(rows,
+                      Select("seq = CAST(? AS INTEGER) AND (SELECT count(*) FROM chain WHERE seq > 0) = 1", {id}, 0));
     }
   }
   if (rows.empty() && id.size() >= kLeastHashDigits) {

@@ -57,6 +57,7 @@ class Index {
   static Result<Index> OpenFile(const Ledger& ledger, const std::string& path);
   Result<void> Update();
   Result<void> UpdateChain(const std::string& path);
+  Result<std::optional<std::string>> Added(const std::string& path, const Anchor& known);
   Result<std::optional<Anchor>> Known(const std::string& writer);
   Result<void> Insert(const Chain& chain, const Anchor& from);
   Result<void> ForgetOthers(const std::vector<std::string>& paths);

@@ -174,11 +174,12 @@ TEST_F(LedgerMemory, FiguresAreComputedAgainFromTheSamples) {
     EXPECT_EQ(samples, "1 2");
     return nlohmann::json{{"ratio", ratio}, {"conditions", nlohmann::json::array()}};
   });
-  EXPECT_TRUE(table.Run(here_, record)->differences.empty());
+  EXPECT_TRUE(table.Run(here_, record)->AsRecorded("1"));
   ratio = 0.51;
   const Rederivation other = *table.Run(here_, record);
   ASSERT_EQ(other.differences.size(), 1U);
   EXPECT_EQ(other.differences[0].field, "/ratio");
+  EXPECT_EQ(other.AsRecorded("1").error().code, Code::kLedgerDiffers);
   EXPECT_EQ(table.Run(here_, *LoadRecord(here_, *index.Find("2"))).error().code, Code::kLedgerNotDerivable);
 }
 
@@ -209,6 +210,7 @@ TEST_F(LedgerMemory, TheIndexIsMadeAnewWhateverHappensToIt) {
   const Ledger reader = *Ledger::Open(unwritable);
   EXPECT_EQ(IndexOf(reader).StandingRefutations()->size(), 3U);
   std::remove(options.index_file.c_str());
+  EXPECT_EQ(Database::Open(unwritable.index_file).error().code, Code::kLedgerIndex);
 }
 
 TEST_F(LedgerMemory, ARecordIsShownFromItsChainNotFromTheIndex) {

@@ -41,6 +41,15 @@ void Compare(const json& stored, const json& derived, const std::string& field, 
 
 }  // namespace
 
+Result<void> Rederivation::AsRecorded(const std::string& where) const {
+  if (differences.empty()) return {};
+  const Difference& first = differences.front();
+  return Fail(Code::kLedgerDiffers, where,
+              fmt::format("{} of {} figures do not follow from the samples: {} is recorded as {}", differences.size(),
+                          compared, first.field, first.stored),
+              first.derived);
+}
+
 Result<Rederivation> RederiveTable::Run(const Ledger& ledger, const Record& record) const {
   const std::string where = fmt::format("record {}", record.seq);
   const auto samples = record.payload.find("samples");

@@ -26,6 +26,8 @@ struct Rederivation {
   nlohmann::json derived;
   std::size_t compared = 0;  // figures
   std::vector<Difference> differences;
+  /// kLedgerDiffers when there are any.
+  [[nodiscard]] Result<void> AsRecorded(const std::string& where) const;
 };
 
 class RederiveTable {

@@ -22,7 +22,11 @@ std::string VerdictText(const ledger::Verdict& verdict) {
 }
 
 std::string RecoveryText(const nlohmann::json& payload) {
-  return fmt::format("{} bytes were cut at byte {}", payload.value("cut_bytes", 0U), payload.value("cut_at_byte", 0U));
+  const auto shown = [&](const char* key) {
+    const auto found = payload.find(key);
+    return found != payload.end() ? found->dump() : std::string("?");
+  };
+  return shown("cut_bytes") + " bytes were cut at byte " + shown("cut_at_byte");
 }
 
 }  // namespace
