@@ -107,11 +107,15 @@ void AddList(CLI::App& ledger, Globals& globals) {
   const auto arguments = std::make_shared<ListArguments>();
   std::vector<std::string> kinds;
   for (const ledger::Kind kind : ledger::kKinds) kinds.emplace_back(ledger::KindName(kind));
-  command->add_option("--kind", arguments->kind, "Only records of one kind")->check(CLI::IsMember(kinds));
+  command->add_option("--kind", arguments->kind, "Only one kind, such as verdict")
+      ->check(CLI::IsMember(kinds).description(""))
+      ->type_name("KIND");
   command->add_option("--chip", arguments->chip, "Only records of one chip")->type_name("ID");
   command->add_option("--model", arguments->model, "Only one model: its name or the beginning of its hash");
   command->add_option("--candidate", arguments->candidate, "Only records of one candidate");
-  command->add_option("--verdict", arguments->verdict, "Only one verdict")->check(CLI::IsMember(ledger::RulingNames()));
+  command->add_option("--verdict", arguments->verdict, "Only one of the eight, such as refute")
+      ->check(CLI::IsMember(ledger::RulingNames()).description(""))
+      ->type_name("NAME");
   command->add_option("-n,--count", arguments->count, "Only the newest N records")->check(CLI::PositiveNumber);
   command->add_flag("--refuted", arguments->refuted, "Only refutations that stand");
   AddOutputFlags(*command, globals, report::FormNames());
