@@ -3,6 +3,8 @@
 #include "chip/facts.h"
 #include "codegen/codegen.h"
 #include "commands.h"
+#include "judge/record.h"
+#include "judge/samples.h"
 #include "ledger_commands.h"
 
 namespace boltbeam::app {
@@ -28,7 +30,12 @@ ledger::Facts CurrentFacts(const Globals& globals) {
   return facts;
 }
 
-ledger::RederiveTable Rederivations() { return {}; }
+ledger::RederiveTable Rederivations() {
+  ledger::RederiveTable table;
+  table.Register(std::string(judge::kSamplesFormat),
+                 [](const ledger::Record&, std::string_view samples) { return judge::RederiveFields(samples); });
+  return table;
+}
 
 void AddLedger(CLI::App& app, Globals& globals) {
   CLI::App* ledger = app.add_subcommand("ledger", "The memory: list, show, report, verify, reopen, export, import");
