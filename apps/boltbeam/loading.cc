@@ -26,6 +26,21 @@ void EngineFlags::Add(CLI::App& command) {
       ->capture_default_str();
   routes.Add(command);
   AddIsa(command, isa);
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--geometry",
+          [this](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+              auto choice = engine::ParseGeometryChoice(text);
+              if (!choice)
+                throw CLI::ValidationError("--geometry", choice.error().found + "; " + choice.error().expected);
+              geometry.push_back(std::move(*choice));
+            }
+          },
+          "Turn knobs of tables' kernels, of all or of those of a format or shape (Q4_K.4096x14336); "
+          "`boltbeam kernel list` shows them")
+      ->allow_extra_args(false)
+      ->type_name("[TABLE:]KNOB=VALUE,...");
 }
 
 void AddIsa(CLI::App& command, std::string& isa) {
@@ -70,6 +85,7 @@ Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const
   options.context = context;
   options.with = flags.routes.with;
   options.without = flags.routes.without;
+  options.geometry = flags.geometry;
   BOLTBEAM_ASSIGN(options.kv, flags.Kv());
   options.cache_folder = (paths.cache / "kernels").string();
   options.cancelled = Interrupted;

@@ -19,12 +19,13 @@ struct RouteFlags {
   void Add(CLI::App& command);
 };
 
-/// Adds -t, -ctk and -ctv, with llama.cpp's names, the routes' flags and --isa, and checks their values.
+/// Adds -t, -ctk and -ctv, with llama.cpp's names, the routes' flags, --isa and --geometry, and checks their values.
 struct EngineFlags {
   std::uint32_t threads = 0;
   std::string cache_k = "f16", cache_v = "f16";
   RouteFlags routes;
   std::string isa;  // an instruction set of chip::InstructionSets(); empty: all that the machine has
+  std::vector<engine::GeometryChoice> geometry;
 
   void Add(CLI::App& command);
   /// kUsage when the caches of keys and values differ: this engine keeps both in one format.

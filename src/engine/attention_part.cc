@@ -30,8 +30,11 @@ Result<void> AttentionPart::AddRope(const model::Operation& operation) {
   const Workspace& w = plan_.workspace();
   const PlanContext& c = plan_.context();
   // Then the rows of q, k and v that a thread computes are whole heads, and the same ones in all three.
-  by_heads_ =
-      plan_.Take(kAttentionByHeads, hyper.kv_heads % plan_.threads() == 0 && hyper.head_dim % plan_.lanes() == 0);
+  const auto has_whole_groups = [&](Role role) {
+    return hyper.head_dim % c.weights.table(*c.model.Find(role, operation.layer)).layout.lanes == 0;
+  };
+  by_heads_ = plan_.Take(kAttentionByHeads, hyper.kv_heads % plan_.threads() == 0 && has_whole_groups(Role::kAttnQ) &&
+                                                has_whole_groups(Role::kAttnK) && has_whole_groups(Role::kAttnV));
   if (!by_heads_) plan_.EndPhase();
   std::byte* const table = IsLocal(operation) ? w.local_rope_table : w.rope_table;
   std::vector<void*> queries{w.query, table, w.state};

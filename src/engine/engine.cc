@@ -93,7 +93,7 @@ class MachineEngine final : public Engine {
     if (hyper.sliding_window != 0) {
       BOLTBEAM_ASSIGN(machine_.local_rope_frequencies, RopeFrequencies(model_, hyper.local_rope_base, 1));
     }
-    BOLTBEAM_ASSIGN(weights_, Weights::Plan(model_, facts_));
+    BOLTBEAM_ASSIGN(weights_, Weights::Plan(model_, facts_, options_.geometry));
     BOLTBEAM_TRY(CheckMemory());
     std::vector<int> cpus = chip::UsableCpus();
     cpus.resize(options_.threads);

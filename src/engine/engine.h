@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "chip/facts.h"
+#include "engine/geometry_choice.h"
 #include "kernel/program.h"
 #include "model/model.h"
 
@@ -30,6 +31,7 @@ struct Options {
   std::uint32_t prompt_batch = 64;         // tokens per pass over the weights while reading a prompt (at least 8)
   std::uint64_t piece_bytes = 64 << 10;    // of a share that another thread may take over (route shared-tails)
   std::string cache_folder;                // compiled kernels
+  std::vector<GeometryChoice> geometry;    // of tables' kernels; the default formula's for all others
   std::vector<std::string> with, without;  // names of routes (routes.h) that plans may take, or must not
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // bytes of weights loaded
   std::function<bool()> cancelled;                                        // polled while loading

@@ -175,10 +175,12 @@ class Checker {
     std::vector<double> x;         // what it stands for
   };
 
-  Result<Product> MakeProduct(const model::Operation& operation, const kernel::WeightLayout& layout, bool is_prompt) {
+  Result<Product> MakeProduct(const model::Operation& operation, const kernel::WeightLayout& layout,
+                              const kernel::GemvGeometry& decode, bool is_prompt) {
     Product product;
     product.check = Describe(operation);
-    const kernel::GemvGeometry geometry = kernel::DefaultGeometry(*layout.format, facts_, is_prompt);
+    const kernel::GemvGeometry geometry =
+        is_prompt ? kernel::PromptGeometry(*operation.weights->format, facts_, decode) : decode;
     product.columns = geometry.columns;
     kernel::GemvShape shape;
     shape.rows = operation.rows;
@@ -228,11 +230,11 @@ class Checker {
 
   Result<std::vector<KernelCheck>> CheckProducts(const model::Operation& operation) {
     const model::Tensor& tensor = *operation.weights;
-    const std::uint32_t lanes = kernel::DefaultGeometry(*tensor.format, facts_, false).lanes;
-    BOLTBEAM_ASSIGN(const kernel::WeightLayout layout, kernel::LayoutFor(*tensor.format, lanes));
+    BOLTBEAM_ASSIGN(const kernel::GemvGeometry decode, GeometryFor(engine_.options().geometry, tensor, facts_));
+    BOLTBEAM_ASSIGN(const kernel::WeightLayout layout, kernel::LayoutFor(*tensor.format, decode));
     std::vector<Product> products(2);
-    BOLTBEAM_ASSIGN(products[0], MakeProduct(operation, layout, false));
-    BOLTBEAM_ASSIGN(products[1], MakeProduct(operation, layout, true));
+    BOLTBEAM_ASSIGN(products[0], MakeProduct(operation, layout, decode, false));
+    BOLTBEAM_ASSIGN(products[1], MakeProduct(operation, layout, decode, true));
     BOLTBEAM_ASSIGN(const kernel::Program rearrange, kernel::BuildRearrange(layout, operation.cols));
     BOLTBEAM_ASSIGN(const KernelFunction move, cache_.Get(rearrange));
     const Body body = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> rows,

@@ -9,6 +9,7 @@
 #include "engine/routes.h"
 #include "kernel/families/elementwise.h"
 #include "kernel/families/gemv.h"
+#include "kernel/families/state.h"
 #include "model/token_graph.h"
 
 namespace boltbeam::engine {
@@ -156,7 +157,9 @@ class TokenPlanner {
   }
 
   kernel::GemvGeometry GeometryOf(const Operation& operation) const {
-    return kernel::DefaultGeometry(*operation.weights->format, c_.facts, !plan_.decode());
+    const Table& table = c_.weights.table(*operation.weights);
+    if (plan_.decode()) return table.geometry;
+    return kernel::PromptGeometry(*operation.weights->format, c_.facts, table.geometry);
   }
 
   /// Products of one input: all its forms first, so that one barrier is enough where one is needed.
@@ -196,34 +199,43 @@ class TokenPlanner {
                   PlanAssembly::Once(table.groups()), std::move(buffers), table.bytes);
     plan_.Streams();
     plan_.MayShareTails(table.layout.GroupBytes(operation.cols));
-    if (target.is_apart) AddToStream(table.groups(), target.output);
+    if (target.is_apart) AddToStream(table, target.output);
     return {};
   }
 
+  /// Rows of a group of the layer's table.
+  std::uint64_t GroupRows(Role role, const Operation& operation) const {
+    return c_.weights.table(*c_.model.Find(role, operation.layer)).layout.lanes;
+  }
+
   /// stream += what a product left apart: every thread the rows that it computed itself.
-  void AddToStream(std::int64_t groups, std::byte* branch) {
-    const std::uint64_t lanes = c_.facts.lanes;
-    plan_.AddStep(kernel::BuildAdd({lanes, 4 * lanes, 4 * lanes, c_.facts.lanes}), "residual", "F32",
-                  PlanAssembly::Once(groups), plan_.Shared({branch, w_.x}), std::uint64_t{hyper_.hidden} * 8);
+  void AddToStream(const Table& table, std::byte* branch) {
+    const std::uint64_t rows = table.layout.lanes;
+    plan_.AddStep(kernel::BuildAdd({rows, 4 * rows, 4 * rows, kernel::LanesFor(rows, c_.facts.lanes)}), "residual",
+                  "F32", PlanAssembly::Once(table.groups()), plan_.Shared({branch, w_.x}),
+                  std::uint64_t{hyper_.hidden} * 8);
   }
 
   Result<void> Gate(const Operation& operation) {
-    const std::uint64_t lanes = c_.facts.lanes;
-    const bool by_rows = plan_.Take(kGateByRows, hyper_.ffn % lanes == 0);
+    // As many work items as the products have row groups, shared in the same way: of one size in both.
+    const std::uint64_t rows = GroupRows(Role::kFfnGate, operation);
+    // Larger groups than a vector must come out even, too: what follows splits the vector itself among the threads.
+    const std::uint64_t step = rows > c_.facts.lanes ? rows * c_.threads : rows;
+    const bool by_rows = plan_.Take(kGateByRows, hyper_.ffn % step == 0 && rows == GroupRows(Role::kFfnUp, operation));
     if (!by_rows) plan_.EndPhase();
     const std::uint64_t bytes = std::uint64_t{hyper_.ffn} * 4;
     BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, plan_.Scratch("gate", bytes, by_rows));
     Buffers buffers;
     for (std::uint32_t t = 0; t < c_.threads; ++t) buffers.push_back({w_.gate, w_.up, y[t]});
     plan_.BeginColumnwise();
-    // By rows a vector counts as a column: as many work items as the products have row groups, shared in the same way.
+    // By rows a group counts as a column.
     const kernel::VectorShape shape =
-        by_rows ? kernel::VectorShape{lanes, 4 * lanes, 4 * lanes, c_.facts.lanes}
+        by_rows ? kernel::VectorShape{rows, 4 * rows, 4 * rows, kernel::LanesFor(rows, c_.facts.lanes)}
                 : kernel::VectorShape{hyper_.ffn, kernel::OutputStride(hyper_.ffn), bytes, c_.facts.lanes};
-    const auto vectors = static_cast<std::int64_t>(hyper_.ffn / lanes);
+    const auto groups = static_cast<std::int64_t>(hyper_.ffn / rows);
     const bool is_gelu = c_.model.architecture().activation == model::Activation::kGelu;
     plan_.AddStep(kernel::BuildGate(shape, is_gelu ? kernel::GateFunction::kGelu : kernel::GateFunction::kSilu),
-                  operation.role, "F32", by_rows ? PlanAssembly::Once(vectors) : plan_.Columnwise(), std::move(buffers),
+                  operation.role, "F32", by_rows ? PlanAssembly::Once(groups) : plan_.Columnwise(), std::move(buffers),
                   2 * bytes);
     input_.Set(y, hyper_.ffn, by_rows ? Owner::kParts : Owner::kEvery);
     return {};

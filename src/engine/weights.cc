@@ -26,28 +26,36 @@ bool IsTable(const model::Model& model, const model::Tensor& tensor) {
   return tensor.role != model::Role::kEmbedding || &model.head() == &tensor;
 }
 
-std::string Key(const model::Tensor& tensor) { return fmt::format("{}.{}", tensor.format->name, tensor.cols()); }
+std::string Key(const model::Tensor& tensor, const kernel::WeightLayout& layout) {
+  return fmt::format("{}.{}.{}.{}", tensor.format->name, tensor.cols(), layout.lanes, static_cast<int>(layout.scales));
+}
 
 }  // namespace
 
-Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFacts& facts) {
+Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFacts& facts,
+                              std::span<const GeometryChoice> choices) {
   Weights weights;
+  std::vector<const model::Tensor*> all;
   for (const model::Tensor& tensor : model.tensors()) {
     if (!IsTable(model, tensor)) continue;
-    auto layout = kernel::LayoutFor(*tensor.format, facts.lanes);
+    all.push_back(&tensor);
+    BOLTBEAM_ASSIGN(const kernel::GemvGeometry geometry, GeometryFor(choices, tensor, facts));
+    auto layout = kernel::LayoutFor(*tensor.format, geometry);
     if (!layout) {
       return Fail(Code::kModelUnsupportedType, fmt::format("{}: tensor '{}'", model.file().path(), tensor.info->name),
                   fmt::format("{}: {}", tensor.format->name, layout.error().found),
                   "a format that kernels are generated for");
     }
-    Table table{&tensor, *layout, layout->TableBytes(tensor.rows(), tensor.cols()), {}};
+    Table table{&tensor, geometry, *layout, layout->TableBytes(tensor.rows(), tensor.cols()), {}};
     weights.bytes_ += table.bytes;
-    if (!weights.programs_.contains(Key(tensor))) {
+    const std::string key = Key(tensor, table.layout);
+    if (!weights.programs_.contains(key)) {
       BOLTBEAM_ASSIGN(kernel::Program program, kernel::BuildRearrange(table.layout, tensor.cols()));
-      weights.programs_.emplace(Key(tensor), std::move(program));
+      weights.programs_.emplace(key, std::move(program));
     }
     weights.tables_.emplace(&tensor, std::move(table));
   }
+  BOLTBEAM_TRY(CheckChoices(choices, all));
   return weights;
 }
 
@@ -60,7 +68,7 @@ Result<void> Weights::Load(const model::Model& model, runtime::KernelCache& kern
     const auto place = tables_.find(&tensor);
     if (place == tables_.end()) continue;
     Table& table = place->second;
-    BOLTBEAM_ASSIGN(const runtime::KernelFunction rearrange, kernels.Get(programs_.at(Key(tensor))));
+    BOLTBEAM_ASSIGN(const runtime::KernelFunction rearrange, kernels.Get(programs_.at(Key(tensor, table.layout))));
     BOLTBEAM_TRY(LoadTable(model, table, rearrange, pool, callbacks, done));
   }
   return {};

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "engine/arena.h"
+#include "engine/geometry_choice.h"
 #include "kernel/geometry.h"
 #include "kernel/weight_layout.h"
 #include "model/model.h"
@@ -20,6 +21,7 @@ namespace boltbeam::engine {
 /// One rearranged table. Every thread has its share of the groups where its stream passes: see Weights.
 struct Table {
   const model::Tensor* tensor = nullptr;
+  kernel::GemvGeometry geometry;  // while decoding
   kernel::WeightLayout layout;
   std::uint64_t bytes = 0;
   std::vector<std::byte*> base;  // [thread]: group g of the thread's share lies at base + g * GroupBytes
@@ -42,7 +44,8 @@ class Weights {
  public:
   /// Decides every table's layout; kModelUnsupportedType or kKernelIllegal names the first tensor that no kernel can
   /// run.
-  static Result<Weights> Plan(const model::Model& model, const kernel::VectorFacts& facts);
+  static Result<Weights> Plan(const model::Model& model, const kernel::VectorFacts& facts,
+                              std::span<const GeometryChoice> choices);
 
   /// Bytes of all tables together, rearranged.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }

@@ -110,8 +110,10 @@ void Builder::StoreStrided(std::uint32_t buffer, Value offset, Value stride, Val
   Append(std::move(store));
 }
 
-void Builder::Prefetch(std::uint32_t buffer, Value offset, std::int64_t constant) {
-  Append(Access(Op::kPrefetch, buffer, Memory::kWord, constant, {offset}));
+void Builder::Prefetch(std::uint32_t buffer, Value offset, std::int64_t constant, bool once) {
+  Instruction prefetch = Access(Op::kPrefetch, buffer, Memory::kWord, constant, {offset});
+  prefetch.imm = once ? 1 : 0;
+  Append(std::move(prefetch));
 }
 
 Value Builder::Shuffle(Value value, std::vector<std::int32_t> lanes) {

@@ -72,7 +72,8 @@ class Builder {
   void Store(std::uint32_t buffer, Value offset, Value value, Memory memory = Memory::kWord, std::int64_t constant = 0);
   void StoreStrided(std::uint32_t buffer, Value offset, Value stride, Value value, Memory memory = Memory::kWord,
                     std::int64_t constant = 0);
-  void Prefetch(std::uint32_t buffer, Value offset, std::int64_t constant = 0);
+  /// `once`: what comes is used once and need not stay in a cache.
+  void Prefetch(std::uint32_t buffer, Value offset, std::int64_t constant = 0, bool once = false);
 
   Value Shuffle(Value value, std::vector<std::int32_t> lanes);
   Value Extract(Value value, std::uint32_t lane);

@@ -42,7 +42,8 @@ void Check(const Case& c, std::uint64_t rows, std::uint64_t cols) {
   SCOPED_TRACE(c.format + " " + std::to_string(static_cast<int>(c.dot)) + " lanes " + std::to_string(c.lanes));
   const formats::Format& format = *formats::FindFormat(c.format);
   const WeightLayout layout = LayoutFor(format, c.lanes).value();
-  const GemvGeometry geometry{c.lanes, c.dot, c.columns, c.unroll, true, 0};
+  GemvGeometry geometry{c.lanes, c.dot, c.columns, c.unroll, true, 0};
+  geometry.depth = static_cast<std::uint16_t>(layout.PairDepth(c.dot));
   const std::vector<std::byte> table = RandomTable(format, rows, cols);
   const std::uint64_t groups = (rows + c.lanes - 1) / c.lanes;
   std::vector<std::byte> source(groups * c.lanes * (table.size() / rows));

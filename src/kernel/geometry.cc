@@ -5,6 +5,7 @@
 namespace boltbeam::kernel {
 namespace {
 
+constexpr std::uint16_t kFloatChains = 4;        // so that one addition need not wait for the last
 constexpr std::uint32_t kElementsPerTurn = 128;  // enough loads in flight per turn of the loop, without spills
 
 }  // namespace
@@ -36,14 +37,25 @@ GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& f
                                          : Dot::kMaddHalves;
   geometry.unroll =
       is_float ? 8 : static_cast<std::uint16_t>(std::max<std::uint32_t>(1, kElementsPerTurn / format.elements));
+  geometry.chains = is_float && !many_columns ? kFloatChains : 1;
   const auto layout = LayoutFor(format, facts.lanes);
-  if (layout && layout->IsSplit(geometry.dot)) {
+  if (!layout) return geometry;
+  if (layout->IsSplit(geometry.dot)) {
     if (plain.layout->codebook.empty()) {
       geometry.dot = Dot::kMaddHalves;
     } else {
       geometry.unroll = 1;  // two tables and two sums leave no registers for a second block
     }
   }
+  geometry.depth = static_cast<std::uint16_t>(layout->PairDepth(geometry.dot));
+  return geometry;
+}
+
+GemvGeometry PromptGeometry(const formats::Format& format, const VectorFacts& facts, const GemvGeometry& decode) {
+  GemvGeometry geometry = DefaultGeometry(format, facts, true);
+  geometry.lanes = decode.lanes;
+  geometry.vectors = decode.vectors;
+  geometry.scales = decode.scales;
   return geometry;
 }
 

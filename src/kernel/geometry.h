@@ -22,4 +22,7 @@ VectorFacts VectorFactsOf(const chip::Chip& chip);
 /// For one column (decode) or as many as the registers hold (prompts).
 GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& facts, bool many_columns);
 
+/// For many columns of a table that is laid out for `decode`.
+GemvGeometry PromptGeometry(const formats::Format& format, const VectorFacts& facts, const GemvGeometry& decode);
+
 }  // namespace boltbeam::kernel

@@ -19,12 +19,12 @@ const Region& Innermost(const Region& region) {
 }  // namespace
 
 Result<double> InstructionsPerWeight(const formats::Format& format, const VectorFacts& facts) {
-  BOLTBEAM_ASSIGN(const WeightLayout layout, LayoutFor(format, facts.lanes));
   const GemvGeometry geometry = DefaultGeometry(format, facts, false);
+  BOLTBEAM_ASSIGN(const WeightLayout layout, LayoutFor(format, geometry));
   const std::uint64_t turn = std::uint64_t{layout.elements} * geometry.unroll;  // elements of each row
-  BOLTBEAM_ASSIGN(const Program program, BuildGemv(layout, geometry, {.rows = facts.lanes, .cols = 2 * turn}));
+  BOLTBEAM_ASSIGN(const Program program, BuildGemv(layout, geometry, {.rows = layout.lanes, .cols = 2 * turn}));
   const auto count = std::ranges::count_if(Innermost(program.body).code, IsVectorArithmetic);
-  return static_cast<double>(count) / static_cast<double>(turn * facts.lanes);
+  return static_cast<double>(count) / static_cast<double>(turn * layout.lanes);
 }
 
 }  // namespace boltbeam::kernel

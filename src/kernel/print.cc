@@ -127,7 +127,7 @@ class Printer {
       case Op::kStoreStrided:
         return StoreLine(instruction);
       case Op::kPrefetch:
-        return fmt::format("{} {}", name, Address(instruction));
+        return fmt::format("{} {}{}", name, Address(instruction), instruction.imm != 0 ? " once" : "");
       case Op::kLoop:
         return LoopLine(instruction);
       case Op::kIf:

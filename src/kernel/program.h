@@ -50,7 +50,7 @@ enum class Op : std::uint8_t {
   kLoadBroadcast,  // one element into every lane
   kStore,
   kStoreStrided,
-  kPrefetch,  // operand: byte offset
+  kPrefetch,  // operand: byte offset; imm 0: into every cache, 1: for one use (past the caches behind the first)
   // i32 lanes and i64 scalars
   kAdd,
   kSub,

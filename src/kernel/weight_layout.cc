@@ -13,7 +13,9 @@ constexpr std::uint32_t kChunk = 32;        // elements: one word of a plane of 
 constexpr std::uint32_t kMostChunk = 256;   // of blocks that are no multiple of it
 constexpr std::uint32_t kSumsPerGroup = 4;  // minimums per word
 constexpr std::uint32_t kHalfBits = 4;      // of a scale that shares a byte
-constexpr std::size_t kMostCodebook = 16;   // entries: one table lookup
+constexpr std::int32_t kMostSigned = 127;
+constexpr std::int32_t kMost16 = 32767;
+constexpr std::size_t kMostCodebook = 16;  // entries: one table lookup
 
 std::unexpected<Error> Illegal(const formats::Format& format, std::string reason) {
   return Fail(Code::kKernelIllegal, format.name, std::move(reason),
@@ -75,6 +77,7 @@ void PlaceFields(WeightLayout& layout, std::uint32_t bits) {
   std::uint32_t at = 0;
   layout.scale_offset = at;
   if (layout.has_scales && layout.scale_place == ScalePlace::kBytes) at += layout.SubsPerChunk() * lanes;
+  if (layout.has_scales && layout.scale_place == ScalePlace::kWords) at += layout.SubsPerChunk() * 4 * lanes;
   layout.planes = SplitIntoPlanes(bits);
   for (Plane& plane : layout.planes) {
     plane.offset = at;
@@ -83,16 +86,34 @@ void PlaceFields(WeightLayout& layout, std::uint32_t bits) {
   layout.chunk_bytes = at;
   layout.d_offset = layout.chunk_offset + layout.chunks * layout.chunk_bytes;
   const formats::Layout& row = *layout.format->layout;
-  layout.m_offset = layout.d_offset + ScaleBytes(row.d.encoding) * lanes;
-  layout.block_bytes = layout.m_offset + (layout.has_m ? ScaleBytes(row.m->encoding) * lanes : 0);
+  const auto bytes = [&](formats::Encoding encoding) {
+    return layout.scales == ScaleForm::kWords && encoding != formats::Encoding::kOne ? 4 : ScaleBytes(encoding);
+  };
+  layout.d_bytes = bytes(row.d.encoding);
+  layout.m_bytes = layout.has_m ? bytes(row.m->encoding) : 0;
+  layout.m_offset = layout.d_offset + layout.d_bytes * lanes;
+  layout.block_bytes = layout.m_offset + layout.m_bytes * lanes;
 }
 
 ScalePlace PlaceOfScales(const formats::Layout& row, const WeightLayout& layout) {
+  if (layout.scales == ScaleForm::kWords) return ScalePlace::kWords;
+  if (layout.scales == ScaleForm::kBytes) return ScalePlace::kBytes;
   if (!layout.has_minimums || row.scales->is_signed || row.scales->encoding) return ScalePlace::kBytes;
   const std::uint32_t scale_bits = row.scales->bits, minimum_bits = row.minimums->bits;
   if (scale_bits <= kHalfBits && minimum_bits <= kHalfBits) return ScalePlace::kHalves;
   const bool fits = scale_bits > kHalfBits && scale_bits - kHalfBits + minimum_bits <= 8;
   return fits && layout.elements / layout.scale_elements % 8 == 0 ? ScalePlace::kSpread : ScalePlace::kBytes;
+}
+
+/// Scales of a byte are stored as what they stand for where that is a signed byte; words always are.
+void ChooseStoredScales(const formats::Layout& row, WeightLayout& layout) {
+  if (!layout.has_scales || row.scales->encoding) return;
+  const formats::Field& field = *row.scales;
+  const std::int32_t highest = (1 << field.bits) - 1 - field.bias;
+  const bool fits = !field.is_signed && field.bias > 0 && highest <= kMostSigned && field.bias <= kMostSigned;
+  layout.has_signed_scales = field.is_signed || fits;
+  const bool is_written_out = layout.scale_place == ScalePlace::kBytes && fits;
+  layout.scale_bias = is_written_out || layout.scale_place == ScalePlace::kWords ? 0 : field.bias;
 }
 
 /// Elements of a chunk and of a sub-block; the reason when there is no such division.
@@ -128,7 +149,14 @@ std::uint32_t WeightLayout::MinimumWords() const {
   return has_minimums ? (elements / scale_elements + kSumsPerGroup - 1) / kSumsPerGroup : 0;
 }
 
-Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lanes) {
+std::uint32_t WeightLayout::PairDepth(Dot dot) const {
+  if (is_float || dot != Dot::kMaddBytes) return 1;
+  const std::int32_t factor_max = IsSplit(dot) ? kHalfBase - 1 : code_max;
+  const std::int32_t fits = std::max(1, kMost16 / (2 * kMostSigned * factor_max));
+  return std::min(static_cast<std::uint32_t>(fits), scale_elements / 4);
+}
+
+Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lanes, ScaleForm scales) {
   const formats::Format& plain = format.Plain();
   if (!plain.layout) return Illegal(format, "its bit layout is not described");
   const formats::Layout& row = *plain.layout;
@@ -136,6 +164,7 @@ Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lane
   WeightLayout layout;
   layout.format = &plain;
   layout.lanes = lanes;
+  layout.scales = scales;
   layout.elements = format.elements;
   layout.has_scales = row.scales.has_value();
   layout.has_minimums = row.minimums.has_value();
@@ -152,6 +181,7 @@ Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lane
     return Illegal(format, fmt::format("codes of {} bits", row.codes.bits));
   }
   layout.scale_place = PlaceOfScales(row, layout);
+  ChooseStoredScales(row, layout);
   ChooseStoredCodes(row, layout);
   PlaceFields(layout, row.codes.bits);
   return layout;
@@ -197,8 +227,15 @@ Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geome
   if (layout.bias != layout.Recentred(geometry.dot) && layout.has_minimums) {
     return illegal("a bias and minimums together");
   }
-  if (geometry.lanes != layout.lanes || geometry.columns == 0 || geometry.unroll == 0)
-    return illegal("lanes, columns or unroll");
+  if (geometry.rows() != layout.lanes || geometry.scales != layout.scales) {
+    return illegal(fmt::format("a table of {} rows a group for a product of {}", layout.lanes, geometry.rows()));
+  }
+  if (geometry.lanes == 0 || geometry.columns == 0 || geometry.unroll == 0 || geometry.chains == 0) {
+    return illegal("no lanes, columns, unroll or chains");
+  }
+  if (geometry.depth == 0 || geometry.depth > layout.PairDepth(geometry.dot)) {
+    return illegal(fmt::format("{} pairs overflow 16 bits: {} fit", geometry.depth, layout.PairDepth(geometry.dot)));
+  }
   return {};
 }
 

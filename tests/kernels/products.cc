@@ -11,6 +11,7 @@
 #include "kernel/families/elementwise.h"
 #include "kernel/families/rearrange.h"
 #include "kernel/families/state.h"
+#include "kernel/knobs.h"
 
 namespace boltbeam::kernel_tests {
 namespace {
@@ -163,17 +164,16 @@ Bytes Quantised(const Product& product, const ActivationLayout& layout) {
 }  // namespace
 
 std::string Product::Name() const {
-  static constexpr const char* kDots[] = {"dot4", "dot4_signed", "madd_bytes", "madd_halves", "float"};
   static constexpr const char* kPatterns[] = {"random", "integers", "zeros", "ones"};
-  return fmt::format("{} {}x{} x{} lanes {} {} tile {} unroll {} {} epilogue {}", format->name, shape.rows, shape.cols,
-                     columns, geometry.lanes, kDots[static_cast<int>(geometry.dot)], geometry.columns, geometry.unroll,
-                     kPatterns[static_cast<int>(pattern)], static_cast<int>(shape.epilogue));
+  return fmt::format("{} {}x{} x{} tile {} {} {} epilogue {}", format->name, shape.rows, shape.cols, columns,
+                     geometry.columns, kernel::GeometryText(geometry), kPatterns[static_cast<int>(pattern)],
+                     static_cast<int>(shape.epilogue));
 }
 
 Agreement RunProduct(const Product& product, const std::function<void(kernel::Program&)>& change) {
   SCOPED_TRACE(product.Name());
   Agreement agreement;
-  const auto layout = kernel::LayoutFor(*product.format, product.geometry.lanes);
+  const auto layout = kernel::LayoutFor(*product.format, product.geometry);
   EXPECT_TRUE(layout) << layout.error().Message();
   if (!layout) return agreement;
   const ActivationLayout activations = kernel::ActivationsFor(*layout, product.geometry.dot);

@@ -41,6 +41,7 @@ class FormatTest : public testing::TestWithParam<std::string> {
         product.pattern = pattern;
         const auto layout = kernel::LayoutFor(format, lanes);
         ASSERT_TRUE(layout);
+        product.geometry.depth = static_cast<std::uint16_t>(layout->PairDepth(dot));
         if (!kernel::CheckGeometry(*layout, product.geometry, product.shape.cols)) continue;
         const Agreement agreement = RunProduct(product);
         EXPECT_TRUE(agreement.Within(pattern == Pattern::kIntegers ? 0 : 1e-5))

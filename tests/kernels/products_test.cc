@@ -30,6 +30,7 @@ Product Make(const formats::Format& format, Dot dot, std::uint16_t lanes, std::u
   product.format = &format.Plain();
   product.geometry.lanes = lanes;
   product.geometry.dot = dot;
+  product.geometry.depth = static_cast<std::uint16_t>(kernel::LayoutFor(format, lanes)->PairDepth(dot));
   product.shape.rows = rows;
   product.shape.cols = blocks * std::max<std::uint64_t>(format.elements, format.elements == 1 ? 32 : 1);
   return product;

@@ -117,9 +117,11 @@ void Lowering::Store(const Instruction& instruction) {
 
 void Lowering::Prefetch(const Instruction& instruction) {
   Value address = Address(instruction);
-  // For reading, into every level of cache, data.
-  ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
-                      {address, ir_.getInt32(0), ir_.getInt32(3), ir_.getInt32(1)});
+  // For reading, data; into every level of cache or for one use.
+  constexpr std::uint32_t kEveryLevel = 3, kOnce = 0;
+  ir_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {address->getType()},
+      {address, ir_.getInt32(0), ir_.getInt32(instruction.imm == 0 ? kEveryLevel : kOnce), ir_.getInt32(1)});
 }
 
 }  // namespace boltbeam::codegen

@@ -12,6 +12,8 @@
 namespace boltbeam::kernel {
 namespace {
 
+constexpr std::uint32_t kLineBytes = 64;  // between prefetches
+
 std::string_view DotName(Dot dot) {
   switch (dot) {
     case Dot::kDot4:
@@ -53,15 +55,22 @@ class Gemv {
   }
 
  private:
+  /// What is not as usual shows in the name.
   std::string Name() const {
-    return fmt::format("gemv.{}x{}.b{}.r{}.c{}.u{}.{}{}", shape_.rows, shape_.cols, layout_.block_bytes,
-                       geometry_.lanes, geometry_.columns, geometry_.unroll, DotName(geometry_.dot),
-                       EpilogueSuffix(shape_.epilogue));
+    const GemvGeometry& g = geometry_;
+    std::string name = fmt::format("gemv.{}x{}.b{}.r{}", shape_.rows, shape_.cols, layout_.block_bytes, g.lanes);
+    if (g.vectors > 1) name += fmt::format("x{}", g.vectors);
+    name += fmt::format(".c{}.u{}.{}", g.columns, g.unroll, DotName(g.dot));
+    if (g.chains > 1) name += fmt::format(".a{}", g.chains);
+    if (g.dot == Dot::kMaddBytes) name += fmt::format(".d{}", g.depth);
+    if (!g.ordered) name += ".free";
+    if (g.prefetch_bytes > 0) name += fmt::format(".p{}{}", g.prefetch_bytes, g.prefetch_once ? "once" : "");
+    return name + std::string(EpilogueSuffix(shape_.epilogue));
   }
   std::string Description() const {
     return fmt::format(
         "[{} x {}] table times {} column(s), {} rows side by side, {} elements and {} B a block of a group",
-        shape_.rows, shape_.cols, geometry_.columns, lanes_, layout_.elements, layout_.block_bytes);
+        shape_.rows, shape_.cols, geometry_.columns, layout_.lanes, layout_.elements, layout_.block_bytes);
   }
 
   Columns Activations(const ActivationLayout& layout) {
@@ -71,10 +80,10 @@ class Gemv {
   std::int64_t OutStride() const { return static_cast<std::int64_t>(OutputStride(shape_.rows)); }
 
   void Groups(Value begin, Value end) {
-    b_.Note(fmt::format("row groups: {} rows, one a lane", lanes_));
+    b_.Note(fmt::format("row groups: {} rows, one a lane", layout_.lanes));
     b_.Loop(begin, end, b_.I64(1), {}, [&](Value group, auto) -> std::vector<Value> {
       const Value at = group * static_cast<std::int64_t>(layout_.GroupBytes(shape_.cols));
-      const Value out = group * (4 * lanes_);
+      const Value out = group * std::int64_t{4 * layout_.lanes};
       if (geometry_.columns == 1) {
         Tile(at, b_.I64(0), out, out);
         return {};
@@ -100,9 +109,9 @@ class Gemv {
 
   /// By column.
   std::vector<Rows> Sums(Value weights, Value input) {
-    const std::uint16_t sums = geometry_.columns * Chains();
+    const std::uint32_t sums = geometry_.columns * Chains() * geometry_.vectors;
     std::vector<Value> carried{input};
-    for (std::uint16_t i = 0; i < sums; ++i) carried.push_back(shape_.delay_turns > 0 ? Delay() : b_.F32(0, lanes_));
+    for (std::uint32_t i = 0; i < sums; ++i) carried.push_back(shape_.delay_turns > 0 ? Delay() : b_.F32(0, lanes_));
     const std::int64_t blocks = static_cast<std::int64_t>(shape_.cols / layout_.elements);
     const std::int64_t turns = blocks / geometry_.unroll;
     const std::int64_t step = geometry_.unroll * std::int64_t{layout_.block_bytes};
@@ -117,16 +126,28 @@ class Gemv {
     return Joined(carried);
   }
 
+  /// The chains of each column's sum put together, pair by pair.
   std::vector<Rows> Joined(const std::vector<Value>& carried) const {
+    const std::vector<Rows> all = CarriedSums(carried);
     std::vector<Rows> sums;
-    for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
-      const std::uint16_t first = 1 + c * Chains();
-      Value sum = carried[first];
-      if (Chains() == 4) {
-        const Value later = carried[first + 2] + carried[first + 3];
-        sum = (sum + carried[first + 1]) + later;
+    for (auto first = all.begin(); first != all.end(); first += Chains()) {
+      std::vector<Rows> chains(first, first + Chains());
+      while (chains.size() > 1) {
+        std::vector<Rows> joined;
+        for (std::size_t i = 0; i + 1 < chains.size(); i += 2) joined.push_back(chains[i] + chains[i + 1]);
+        if (chains.size() % 2 != 0) joined.push_back(chains.back());
+        chains = std::move(joined);
       }
-      sums.emplace_back(sum);
+      sums.push_back(chains[0]);
+    }
+    return sums;
+  }
+
+  /// Chain by chain, column by column.
+  std::vector<Rows> CarriedSums(const std::vector<Value>& carried) const {
+    std::vector<Rows> sums;
+    for (auto first = carried.begin() + 1; first != carried.end(); first += geometry_.vectors) {
+      sums.emplace_back(std::vector<Value>(first, first + geometry_.vectors));
     }
     return sums;
   }
@@ -141,38 +162,45 @@ class Gemv {
     return Splat(late[0] * b_.F32(0), lanes_);
   }
 
-  /// Float sums of one column are split into chains so that one addition need not wait for the last.
-  std::uint16_t Chains() const { return layout_.is_float && geometry_.columns == 1 ? 4 : 1; }
+  /// Of a column's sum. Integer blocks have their chains inside.
+  std::uint16_t Chains() const { return layout_.is_float ? geometry_.chains : 1; }
 
   /// The carried values are the place in the columns and the sums.
   std::vector<Value> Blocks(Value weights, std::vector<Value> carried, std::uint16_t count) {
     const Value input = carried[0];
     const std::int64_t block_bytes = columns_.layout().block_bytes;
+    std::vector<Rows> sums = CarriedSums(carried);
     for (std::uint16_t block = 0; block < count; ++block) {
       const std::int64_t at = std::int64_t{block} * layout_.block_bytes;
       columns_.BeginBlock(input, block * block_bytes);
       if (geometry_.prefetch_bytes > 0) {
-        for (std::uint32_t line = 0; line < layout_.block_bytes; line += 64) {
-          b_.Prefetch(weights_, weights, at + geometry_.prefetch_bytes + line);
+        for (std::uint32_t line = 0; line < layout_.block_bytes; line += kLineBytes) {
+          b_.Prefetch(weights_, weights, at + geometry_.prefetch_bytes + line, geometry_.prefetch_once);
         }
       }
       if (layout_.is_float) {
-        FloatElement(weights, at, carried, block);
+        FloatElement(weights, at, sums, block);
         continue;
       }
       unpack_.BeginBlock(weights, at, count > 1 ? fmt::format("block {} of {}: ", block + 1, count) : "");
-      std::vector<Rows> sums(carried.begin() + 1, carried.end());
       block_.AddTo(sums);
-      for (std::size_t i = 0; i < sums.size(); ++i) carried[1 + i] = sums[i].at(0);
     }
-    if (count > 0) carried[0] = input + count * block_bytes;
+    if (count == 0) return carried;
+    carried = {input + count * block_bytes};
+    for (const Rows& rows : sums) carried.insert(carried.end(), rows.registers().begin(), rows.registers().end());
     return carried;
   }
 
-  void FloatElement(Value weights, std::int64_t at, std::vector<Value>& carried, std::uint16_t element) {
-    const Value w = b_.Load(weights_, {Scalar::kF32, lanes_}, layout_.float_memory, weights, at, geometry_.ordered);
+  void FloatElement(Value weights, std::int64_t at, std::vector<Rows>& sums, std::uint16_t element) {
+    std::vector<Value> registers;
+    const std::uint32_t row_bytes = layout_.block_bytes / layout_.lanes;
+    for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
+      registers.push_back(b_.Load(weights_, {Scalar::kF32, lanes_}, layout_.float_memory, weights,
+                                  at + std::int64_t{row} * row_bytes, geometry_.ordered));
+    }
+    const Rows w(std::move(registers));
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
-      Value& sum = carried[1 + c * Chains() + element % Chains()];
+      Rows& sum = sums[c * Chains() + element % Chains()];
       sum = Fma(w, columns_.Float(c, 0), sum);
     }
   }
@@ -194,6 +222,10 @@ class Gemv {
 
 Result<Program> BuildGemv(const WeightLayout& layout, const GemvGeometry& geometry, const GemvShape& shape) {
   BOLTBEAM_TRY(CheckGeometry(layout, geometry, shape.cols));
+  if (!HasRoomForGroups(shape.rows, layout.lanes)) {
+    return Fail(Code::kKernelIllegal, layout.format->name,
+                fmt::format("{} rows in groups of {}", shape.rows, layout.lanes), "groups that end with the rows");
+  }
   return Gemv(layout, geometry, shape).Build();
 }
 

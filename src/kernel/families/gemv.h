@@ -23,6 +23,11 @@ struct GemvShape {
 /// f32 of one output column lie `OutputStride(rows)` bytes apart: rows padded to whole cache lines.
 inline std::uint64_t OutputStride(std::uint64_t rows) { return (rows + 15) / 16 * 64; }
 
+/// Whether what the last group writes beyond the rows stays within that padding: results of columns lie side by side.
+inline bool HasRoomForGroups(std::uint64_t rows, std::uint64_t group_rows) {
+  return (rows + group_rows - 1) / group_rows * group_rows * sizeof(float) <= OutputStride(rows);
+}
+
 /// Buffers: weights, activations, output (written), bias (kBias only), state (columns > 1 only: kStateTiles).
 Result<Program> BuildGemv(const WeightLayout& layout, const GemvGeometry& geometry, const GemvShape& shape);
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace boltbeam::kernel {
 namespace {
 
@@ -74,51 +72,58 @@ void IntegerBlock::Chunk(std::uint32_t chunk, std::vector<Rows>& total) {
 std::vector<Rows> IntegerBlock::SubBlock(std::uint32_t chunk, std::uint32_t sub) {
   const std::uint32_t quads = layout_.scale_elements / 4;
   const std::uint32_t sub_index = chunk * layout_.SubsPerChunk() + sub;
-  dots_.assign(columns_.count(), {});
-  pairs_.assign(columns_.count(), std::vector<Rows>(2));
+  chains_.assign(columns_.count(), std::vector<Chain>(geometry_.chains));
   for (std::uint16_t c = 0; c < columns_.count(); ++c) {
-    dots_[c] = columns_.layout().bias != 0
-                   ? columns_.Word(c, columns_.layout().sums_offset + std::int64_t{sub_index} * 4)
-                   : b_.I32(0, geometry_.lanes);
+    const Value zero = b_.I32(0, geometry_.lanes);
+    for (Chain& chain : chains_[c]) chain.dot = zero;
+    if (columns_.layout().bias == 0) continue;
+    chains_[c][0].dot = columns_.Word(c, columns_.layout().sums_offset + std::int64_t{sub_index} * 4);
   }
-  const std::int32_t factor_max = layout_.IsSplit(geometry_.dot) ? kHalfBase - 1 : layout_.code_max;
-  const std::int32_t depth = std::max(1, 32767 / (2 * 127 * factor_max));  // sums of byte pairs that fit 16 bits
   for (std::uint32_t quad = 0; quad < quads; ++quad) {
     const std::int64_t element = chunk * layout_.chunk_elements + (sub * quads + quad) * 4;
     b_.Note(fmt::format("{}codes of elements {} to {} x activations", unpack_.turn(), element, element + 3));
     const std::vector<Rows> factors = unpack_.Factors(sub * quads + quad);
-    const bool is_last = quad + 1 == quads || static_cast<std::int32_t>(quad + 1) % depth == 0;
-    const bool is_first = static_cast<std::int32_t>(quad) % depth == 0;
-    for (std::uint16_t c = 0; c < columns_.count(); ++c) Product(factors, c, element, is_first, is_last);
+    const std::uint32_t turn = quad / geometry_.chains;  // of its chain
+    const bool is_last = quad + geometry_.chains >= quads || (turn + 1) % geometry_.depth == 0;
+    const auto chain = static_cast<std::uint16_t>(quad % geometry_.chains);
+    for (std::uint16_t c = 0; c < columns_.count(); ++c) {
+      Product(factors, c, chain, element, {turn % geometry_.depth == 0, is_last});
+    }
   }
-  return dots_;
+  std::vector<Rows> dots;
+  for (const std::vector<Chain>& chains : chains_) {
+    Rows dot = chains[0].dot;
+    for (std::size_t i = 1; i < chains.size(); ++i) dot = dot + chains[i].dot;
+    dots.push_back(dot);
+  }
+  return dots;
 }
 
-void IntegerBlock::Product(const std::vector<Rows>& factors, std::uint16_t column, std::int64_t element, bool is_first,
-                           bool is_last) {
+void IntegerBlock::Product(const std::vector<Rows>& factors, std::uint16_t column, std::uint16_t chain,
+                           std::int64_t element, Run run) {
   const Rows& codes = factors[0];
-  Rows& dots = dots_[column];
+  Rows& dot = chains_[column][chain].dot;
   if (geometry_.dot == Dot::kDot4) {
-    dots = Dot4(dots, codes, columns_.Word(column, element));
+    dot = Dot4(dot, codes, columns_.Word(column, element));
   } else if (geometry_.dot == Dot::kDot4Signed) {
-    dots = Dot4Signed(dots, codes, columns_.Word(column, element));
+    dot = Dot4Signed(dot, codes, columns_.Word(column, element));
   } else if (geometry_.dot == Dot::kMaddBytes) {
     const Rows activations = columns_.Word(column, element);
     for (std::size_t half = 0; half < factors.size(); ++half) {
-      Rows& pairs = pairs_[column][half];
+      Rows& pairs = chains_[column][chain].pairs[half];
       const Rows products = MaddBytes(factors[half], activations);
-      pairs = is_first ? products : AddHalves(pairs, products);
+      pairs = run.is_first ? products : AddHalves(pairs, products);
       const std::uint32_t weight = half == 0 ? 1 : kHalfBase;
-      if (is_last) dots = dots + MaddHalves(pairs, b_.U32(weight << 16 | weight, geometry_.lanes));
+      if (run.is_last) dot = dot + MaddHalves(pairs, b_.U32(weight << 16 | weight, geometry_.lanes));
     }
   } else {
     const Value mask = b_.U32(kEvenBytes, geometry_.lanes);
     const Value first = columns_.Word(column, element * 2);
     const Rows even = codes & mask;
-    dots = dots + MaddHalves(even, first);
+    dot = dot + MaddHalves(even, first);
     const Value second = columns_.Word(column, element * 2 + 4);
     const Rows odd = Shr(codes, 8) & mask;
-    dots = dots + MaddHalves(odd, second);
+    dot = dot + MaddHalves(odd, second);
   }
 }
 

@@ -23,18 +23,24 @@ class IntegerBlock {
   std::vector<Rows> Minimums();
   void Chunk(std::uint32_t chunk, std::vector<Rows>& total);
   std::vector<Rows> SubBlock(std::uint32_t chunk, std::uint32_t sub);
-  void Product(const std::vector<Rows>& factors, std::uint16_t column, std::int64_t element, bool is_first,
-               bool is_last);
+  /// How far a chain of 16-bit sums has come.
+  struct Run {
+    bool is_first, is_last;
+  };
+  void Product(const std::vector<Rows>& factors, std::uint16_t column, std::uint16_t chain, std::int64_t element,
+               Run run);
 
   Builder& b_;
   const WeightLayout& layout_;
   const GemvGeometry& geometry_;
   Unpack& unpack_;
   const Columns& columns_;
-  // Of the sub-block being written, by column: its dot product, and the sums of pairs in 16 bits (of both halves of a
-  // codebook's numbers).
-  std::vector<Rows> dots_;
-  std::vector<std::vector<Rows>> pairs_;
+  /// Of the sub-block being written.
+  struct Chain {
+    Rows dot;       // what is summed in 32 bits
+    Rows pairs[2];  // and in 16 bits: of both halves of a codebook's numbers
+  };
+  std::vector<std::vector<Chain>> chains_;  // by column
 };
 
 }  // namespace boltbeam::kernel

@@ -62,8 +62,8 @@ class Rearrange {
     }
     if (layout_.has_minimums) Minimums(from, to);
     for (std::uint32_t chunk = 0; chunk < layout_.chunks; ++chunk) Chunk(from, to, chunk);
-    CopyScale(from, to, row_.d, layout_.d_offset);
-    if (layout_.has_m) CopyScale(from, to, *row_.m, layout_.m_offset);
+    WriteScale(from, to, row_.d, layout_.d_offset);
+    if (layout_.has_m) WriteScale(from, to, *row_.m, layout_.m_offset);
   }
 
   void Minimums(Value from, Value to) {
@@ -110,18 +110,14 @@ class Rearrange {
     const std::int64_t base = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
     const std::uint32_t first = chunk * layout_.chunk_elements;
     const std::uint32_t last = first + layout_.chunk_elements - 1;
-    if (layout_.has_scales && layout_.scale_place == ScalePlace::kBytes) {
+    const bool has_words = layout_.scale_place == ScalePlace::kWords;
+    if (layout_.has_scales && (layout_.scale_place == ScalePlace::kBytes || has_words)) {
       const std::uint32_t subs = layout_.SubsPerChunk();
       b_.Note(fmt::format("scales of elements {} to {}", first, last));
       for (std::uint32_t sub = 0; sub < subs; ++sub) {
-        WordSource source;
-        source.fill(-1);
-        for (std::uint32_t bit = 0; bit < row_.scales->bits; ++bit) {
-          source[bit] = SourceBit(*row_.scales, chunk * subs + sub, bit);
-        }
-        Value scale = Assemble(from, source);
-        if (row_.scales->encoding) scale = CleanScale(*row_.scales->encoding, scale);
-        b_.Store(target_, to, scale, Memory::kU8, base + layout_.scale_offset + sub * lanes_);
+        const std::uint32_t bytes = has_words ? 4 : 1;
+        b_.Store(target_, to, SubScale(from, chunk * subs + sub), has_words ? Memory::kWord : Memory::kU8,
+                 base + layout_.scale_offset + std::int64_t{sub} * bytes * lanes_);
       }
     }
     for (const Plane& plane : layout_.planes) {
@@ -131,6 +127,23 @@ class Rearrange {
                  base + plane.offset + std::int64_t{word} * 4 * lanes_);
       }
     }
+  }
+
+  /// A sub-block's scale as the layout stores it.
+  Value SubScale(Value from, std::uint32_t sub) {
+    const formats::Field& field = *row_.scales;
+    WordSource source;
+    source.fill(-1);
+    for (std::uint32_t bit = 0; bit < field.bits; ++bit) source[bit] = SourceBit(field, sub, bit);
+    Value scale = Assemble(from, source);
+    const bool is_word = layout_.scale_place == ScalePlace::kWords;
+    if (field.encoding) {
+      scale = CleanScale(*field.encoding, scale);
+      return is_word ? DecodeScale(b_, *field.encoding, scale) : scale;
+    }
+    const auto unused = static_cast<std::int32_t>(32 - field.bits);
+    if (field.is_signed && (unused > 24 || is_word)) scale = Sar(Shl(scale, unused), unused);
+    return scale - (field.bias - layout_.scale_bias);
   }
 
   Value PlaneWord(Value from, std::uint32_t chunk, const Plane& plane, std::uint32_t word) {
@@ -181,13 +194,31 @@ class Rearrange {
     return place->second;
   }
 
-  void CopyScale(Value from, Value to, const formats::ScaleWord& word, std::uint32_t offset) {
+  /// d or m in the file's encoding, or written out.
+  void WriteScale(Value from, Value to, const formats::ScaleWord& word, std::uint32_t offset) {
     const std::uint32_t bytes = ScaleBytes(word.encoding);
     if (bytes == 0) return;
+    if (layout_.scales == ScaleForm::kWords) {
+      Value scale = FloatScale(from, word);
+      if (word.factor != 1) scale = scale * b_.F32(word.factor, lanes_);
+      if (word.sign < 0) scale = b_.F32(0, lanes_) - scale;
+      b_.Store(target_, to, scale, Memory::kWord, offset);
+      return;
+    }
     const Memory memory = bytes == 1 ? Memory::kU8 : bytes == 2 ? Memory::kU16 : Memory::kWord;
     Value scale = b_.LoadStrided(source_, {Scalar::kI32, lanes_}, memory, from, stride_, word.base_bit / 8);
     if (bytes == 1) scale = CleanScale(word.encoding, scale);
     b_.Store(target_, to, scale, memory, offset);
+  }
+
+  Value FloatScale(Value from, const formats::ScaleWord& word) {
+    const auto load = [&](Scalar scalar, Memory memory) {
+      return b_.LoadStrided(source_, {scalar, lanes_}, memory, from, stride_, word.base_bit / 8);
+    };
+    if (word.encoding == formats::Encoding::kF32) return load(Scalar::kF32, Memory::kWord);
+    if (word.encoding == formats::Encoding::kF16) return load(Scalar::kF32, Memory::kF16);
+    if (word.encoding == formats::Encoding::kBf16) return load(Scalar::kF32, Memory::kBf16);
+    return DecodeScale(b_, word.encoding, CleanScale(word.encoding, load(Scalar::kI32, Memory::kU8)));
   }
 
   const WeightLayout& layout_;

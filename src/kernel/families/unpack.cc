@@ -90,23 +90,32 @@ void Unpack::BeginChunk(std::uint32_t chunk) {
 void Unpack::ReadScales(std::uint32_t chunk) {
   scales_.clear();
   if (!layout_.has_scales) return;
-  const formats::Field& field = *row_.scales;
   b_.Note(fmt::format("{}sub-block scales of elements {} to {}", turn_, chunk * layout_.chunk_elements,
                       (chunk + 1) * layout_.chunk_elements - 1));
-  for (std::uint32_t sub = 0; sub < layout_.SubsPerChunk(); ++sub) {
-    const std::int64_t at = chunk_at_ + layout_.scale_offset + std::int64_t{sub} * layout_.lanes;
-    if (field.encoding) {
-      scales_.push_back(Encoded(*field.encoding, at));
-    } else if (layout_.scale_place != ScalePlace::kBytes) {
-      const std::uint32_t index = chunk * layout_.SubsPerChunk() + sub;
-      const std::uint32_t mask = layout_.scale_place == ScalePlace::kHalves ? 0xF : 0xFF;
-      Rows scale = Shr(scale_words_[index / 4], static_cast<std::int32_t>(index % 4 * 8));
-      if (mask != 0xFF || index % 4 != 3) scale = scale & b_.U32(mask, lanes_);
-      scales_.push_back(scale - field.bias);
-    } else {
-      scales_.push_back(Words(at, field.is_signed ? Memory::kS8 : Memory::kU8) - field.bias);
+  for (std::uint32_t sub = 0; sub < layout_.SubsPerChunk(); ++sub) scales_.push_back(StoredScale(chunk, sub));
+}
+
+Rows Unpack::StoredScale(std::uint32_t chunk, std::uint32_t sub) {
+  const std::uint32_t index = chunk * layout_.SubsPerChunk() + sub;
+  const std::int64_t at = chunk_at_ + layout_.scale_offset;
+  const bool is_encoded = row_.scales->encoding.has_value();
+  switch (layout_.scale_place) {
+    case ScalePlace::kWords:
+      return Load({is_encoded ? Scalar::kF32 : Scalar::kI32, lanes_}, Memory::kWord,
+                  at + std::int64_t{sub} * 4 * layout_.lanes, 4);
+    case ScalePlace::kBytes: {
+      const std::int64_t byte = at + std::int64_t{sub} * layout_.lanes;
+      if (is_encoded) return Encoded(*row_.scales->encoding, byte);
+      return Words(byte, layout_.has_signed_scales ? Memory::kS8 : Memory::kU8) - layout_.scale_bias;
     }
+    case ScalePlace::kHalves:
+    case ScalePlace::kSpread:
+      break;
   }
+  const std::uint32_t mask = layout_.scale_place == ScalePlace::kHalves ? 0xF : 0xFF;
+  Rows scale = Shr(scale_words_[index / 4], static_cast<std::int32_t>(index % 4 * 8));
+  if (mask != 0xFF || index % 4 != 3) scale = scale & b_.U32(mask, lanes_);
+  return scale - layout_.scale_bias;
 }
 
 /// Four codes of every row, one a byte.
@@ -147,17 +156,18 @@ std::vector<Rows> Unpack::Factors(std::uint32_t quad) {
   return factors;
 }
 
-Rows Unpack::D() {
-  Rows d = Encoded(row_.d.encoding, layout_.d_offset);
-  if (row_.d.factor != 1) d = d * b_.F32(row_.d.factor, lanes_);
-  return d;
+/// d or m: as the file encodes it, or written out with its factor and sign.
+Rows Unpack::BlockScale(const formats::ScaleWord& word, std::int64_t offset) {
+  if (layout_.scales == ScaleForm::kWords && word.encoding != formats::Encoding::kOne) {
+    return Load({Scalar::kF32, lanes_}, Memory::kWord, offset, 4);
+  }
+  Rows scale = Encoded(word.encoding, offset);
+  if (word.factor != 1) scale = scale * b_.F32(word.factor, lanes_);
+  if (word.sign < 0) scale = Rows(b_.F32(0, lanes_)) - scale;
+  return scale;
 }
 
-Rows Unpack::M() {
-  Rows m = Encoded(row_.m->encoding, layout_.m_offset);
-  if (row_.m->factor != 1) m = m * b_.F32(row_.m->factor, lanes_);
-  if (row_.m->sign < 0) m = Rows(b_.F32(0, lanes_)) - m;
-  return m;
-}
+Rows Unpack::D() { return BlockScale(row_.d, layout_.d_offset); }
+Rows Unpack::M() { return BlockScale(*row_.m, layout_.m_offset); }
 
 }  // namespace boltbeam::kernel

@@ -10,8 +10,6 @@
 
 namespace boltbeam::kernel {
 
-inline constexpr std::int32_t kHalfBase = 16;  // of a number of a codebook that is split in two
-
 /// Everything is read in the order of the calls, which for one ascending stream is: the minimums' words, GatherScales,
 /// then chunk after chunk BeginChunk and its factors in order, then D and M.
 class Unpack {
@@ -45,6 +43,8 @@ class Unpack {
   Rows Load(Type type, Memory memory, std::int64_t offset, std::uint32_t lane_bytes);
   Rows Words(std::int64_t offset, Memory memory = Memory::kWord);
   Rows Encoded(formats::Encoding encoding, std::int64_t offset);
+  Rows BlockScale(const formats::ScaleWord& word, std::int64_t offset);
+  Rows StoredScale(std::uint32_t chunk, std::uint32_t sub);
   void ReadScales(std::uint32_t chunk);
   Rows Codes(std::uint32_t quad);
 

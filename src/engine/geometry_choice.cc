@@ -1,0 +1,69 @@
+#include "engine/geometry_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernel/knobs.h"
+#include "kernel/space.h"
+
+namespace boltbeam::engine {
+namespace {
+
+bool Matches(const GeometryChoice& choice, const model::Tensor& tensor) {
+  return choice.table.empty() || choice.table == tensor.format->name || choice.table == TableName(tensor);
+}
+
+}  // namespace
+
+std::string TableName(const model::Tensor& tensor) {
+  return fmt::format("{}.{}x{}", tensor.format->name, tensor.rows(), tensor.cols());
+}
+
+Result<GeometryChoice> ParseGeometryChoice(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  GeometryChoice choice;
+  if (colon != std::string_view::npos) choice.table = text.substr(0, colon);
+  choice.knobs = colon == std::string_view::npos ? text : text.substr(colon + 1);
+  BOLTBEAM_TRY(kernel::ParseGeometry(choice.knobs, {}));
+  return choice;
+}
+
+Result<kernel::GemvGeometry> GeometryFor(std::span<const GeometryChoice> choices, const model::Tensor& tensor,
+                                         const kernel::VectorFacts& facts) {
+  kernel::GemvGeometry geometry = kernel::DefaultGeometry(*tensor.format, facts, false);
+  bool is_chosen = false;
+  for (const GeometryChoice& choice : choices) {
+    if (!Matches(choice, tensor)) continue;
+    BOLTBEAM_ASSIGN(geometry, kernel::ParseGeometry(choice.knobs, geometry));
+    is_chosen = true;
+  }
+  if (!is_chosen) return geometry;
+  const kernel::GemvShape shape{.rows = tensor.rows(), .cols = tensor.cols()};
+  std::string reasons;
+  for (const kernel::Reason& reason : kernel::Refusals(geometry, *tensor.format, shape, kernel::SpaceFactsOf(facts))) {
+    reasons +=
+        fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", kernel::RefusalName(reason.refusal), reason.evidence);
+  }
+  if (reasons.empty()) return geometry;
+  return Fail(Code::kKernelIllegal, fmt::format("geometry of {}", TableName(tensor)),
+              fmt::format("{}: {}", kernel::GeometryText(geometry), reasons), "a legal geometry");
+}
+
+Result<void> CheckChoices(std::span<const GeometryChoice> choices, std::span<const model::Tensor* const> tables) {
+  for (const GeometryChoice& choice : choices) {
+    const auto answers = [&](const model::Tensor* table) { return Matches(choice, *table); };
+    if (std::ranges::any_of(tables, answers)) continue;
+    std::vector<std::string> names;
+    for (const model::Tensor* table : tables) names.push_back(TableName(*table));
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    return Fail(Code::kUsage, "geometry", fmt::format("no table is called '{}'", choice.table),
+                "a format or one of " + list);
+  }
+  return {};
+}
+
+}  // namespace boltbeam::engine
