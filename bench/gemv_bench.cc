@@ -3,13 +3,12 @@
 // last-level cache; hot: one table again and again. Run with nothing else on the machine:
 //   gemv_bench --benchmark_filter='cold/2/' --benchmark_counters_tabular=true
 // --without=PREFIX runs as on a chip that lacks the instruction sets whose names begin so: avx512, avx_vnni.
-// --unroll=N and --prefetch=BYTES instead of the default geometry's.
+// --geometry=KNOB=VALUE,... turns knobs of the default geometry: unroll=2,vectors=2,prefetch=4096.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -24,6 +23,8 @@
 #include "formats/format.h"
 #include "kernel/families/gemv.h"
 #include "kernel/geometry.h"
+#include "kernel/knobs.h"
+#include "kernel/space.h"
 #include "measure/clock.h"
 #include "measure/probes.h"
 #include "measure/statistics.h"
@@ -44,7 +45,7 @@ constexpr Shape kShapes[] = {{4096, 4096}, {4096, 14336}};
 
 struct Options {
   std::vector<std::string> without;
-  std::uint32_t unroll = 0, prefetch_bytes = 0;  // 0: the default geometry's
+  std::string geometry;  // knobs that differ from the default geometry's
 };
 
 /// The value of --name=value.
@@ -59,10 +60,7 @@ Options Parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::string value;
     if (Take(argv[i], "--without=", value)) options.without.push_back(value);
-    if (Take(argv[i], "--unroll=", value)) options.unroll = static_cast<std::uint32_t>(std::atoi(value.c_str()));
-    if (Take(argv[i], "--prefetch=", value)) {
-      options.prefetch_bytes = static_cast<std::uint32_t>(std::atoi(value.c_str()));
-    }
+    if (Take(argv[i], "--geometry=", value)) options.geometry = value;
   }
   return options;
 }
@@ -117,12 +115,16 @@ class Machine {
 
   void Run(benchmark::State& state, const formats::Format& format, Shape shape, std::uint32_t threads, bool is_cold) {
     const kernel::VectorFacts facts = kernel::VectorFactsOf(chip_);
-    const auto layout = kernel::LayoutFor(format, facts.lanes);
+    const auto turned = kernel::ParseGeometry(options_.geometry, kernel::DefaultGeometry(format, facts, false));
+    if (!turned) return state.SkipWithError(turned.error().Message().c_str());
+    const kernel::GemvGeometry& geometry = *turned;
+    const kernel::GemvShape product{.rows = shape.rows, .cols = shape.cols};
+    const std::vector<kernel::Reason> refusals =
+        kernel::Refusals(geometry, format, product, kernel::SpaceFactsOf(facts));
+    if (!refusals.empty()) return state.SkipWithError(refusals.front().evidence.c_str());
+    const auto layout = kernel::LayoutFor(format, geometry);
     if (!layout) return state.SkipWithError(layout.error().Message().c_str());
-    kernel::GemvGeometry geometry = kernel::DefaultGeometry(format, facts, false);
-    if (options_.unroll != 0) geometry.unroll = static_cast<std::uint16_t>(options_.unroll);
-    geometry.prefetch_bytes = options_.prefetch_bytes;
-    const auto program = kernel::BuildGemv(*layout, geometry, {.rows = shape.rows, .cols = shape.cols});
+    const auto program = kernel::BuildGemv(*layout, geometry, product);
     if (!program) return state.SkipWithError(program.error().Message().c_str());
     const auto function = kernels_.Get(*program);
     const Result<Team*> team = TeamOf(threads);
