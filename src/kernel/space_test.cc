@@ -104,13 +104,14 @@ TEST(SpaceTest, SaysWhyAPointIsNotLegal) {
   EXPECT_EQ(why("Q4_K", "dot=dot4signed,depth=1", kAvx2, Refusal::kInstruction),
             "a four-way dot product of signed bytes needed, none there\n");
   EXPECT_EQ(why("Q4_K", "vectors=4", kAvx2, Refusal::kRegisters), "37 vector registers at least, 16 there\n");
-  EXPECT_EQ(why("Q4_K", "lanes=3", kAvx2, Refusal::kDivisibility), "3 lanes fill no vector register\n");
+  EXPECT_EQ(why("Q4_K", "lanes=3", kAvx2, Refusal::kDivisibility),
+            "3 lanes fill no vector register\ngroups of 3 rows, 4096 rows\n");
   EXPECT_EQ(why("Q4_K", "unroll=32", kAvx2, Refusal::kDivisibility), "32 blocks a turn, a row has 16\n");
   EXPECT_EQ(why("Q4_K", "chains=3,depth=1", kAvx2, Refusal::kDivisibility), "3 chains for 8 products\n");
   EXPECT_EQ(why("Q4_K", "order=free", kAvx2, Refusal::kDivisibility, {.rows = 64, .cols = 100}),
             "100 columns, blocks of 256\n");
-  EXPECT_EQ(why("Q4_K", "vectors=2", kAvx2, Refusal::kDivisibility, {.rows = 18, .cols = 256}),
-            "groups of 16 rows, 18 rows\n");
+  EXPECT_EQ(why("Q4_K", "vectors=4", kAvx2, Refusal::kDivisibility, {.rows = 40, .cols = 256}),
+            "groups of 32 rows, 40 rows\n");
   EXPECT_EQ(why("Q6_K", "depth=4", kAvx2, Refusal::kOverflow), "4 pairs in 16 bits: 2 fit\n");
   EXPECT_EQ(why("Q8_0", "dot=maddbytes", kAvx2, Refusal::kOverflow),
             "pairs of codes up to 255 need more than 16 bits\n");
@@ -160,7 +161,7 @@ TEST(KnobsTest, WhatIsNotKnownIsRefusedByName) {
     EXPECT_EQ(parsed.error().code, Code::kUsage) << text;
   }
   EXPECT_NE(ParseGeometry("speed=9", {}).error().Message().find("lanes, scales, vectors"), std::string::npos);
-  EXPECT_NE(ParseGeometry("dot=abacus", {}).error().Message().find("dot4, maddbytes"), std::string::npos);
+  EXPECT_NE(ParseGeometry("dot=abacus", {}).error().Message().find("dot4, dot4signed, maddbytes"), std::string::npos);
   EXPECT_TRUE(ParseGeometry("", {}));
 }
 

@@ -109,6 +109,41 @@ TEST_F(PlanKernelsTest, AgreeWithDoubleArithmeticOnTheModelsOwnTensors) {
   EXPECT_NE(table.find("31 of 31 checks agree"), std::string::npos) << table;
 }
 
+/// The same model with knobs turned; its engine and what its kernels' check says.
+Result<std::vector<KernelCheck>> CheckTurned(const model::Model& model, const chip::Chip& machine,
+                                             std::vector<GeometryChoice> choices) {
+  Options options;
+  options.threads = 1;
+  options.context = 128;
+  options.geometry = std::move(choices);
+  BOLTBEAM_ASSIGN(const std::unique_ptr<Engine> engine, Engine::Load(model, machine, options));
+  return CheckKernels(*engine, machine, {});
+}
+
+TEST_F(PlanKernelsTest, ChosenGeometriesRunAndAreRight) {
+  const auto checks = CheckTurned(*model_, *machine_,
+                                  {{"", "lanes=4,chains=2,depth=1"}, {"Q4_K", "scales=bytes,vectors=2,prefetch=1024"}});
+  ASSERT_TRUE(checks) << checks.error().Message();
+  bool is_turned = false;
+  for (const KernelCheck& check : *checks) {
+    EXPECT_TRUE(check.ok) << check.tensor << " " << check.kernel << ": " << check.error;
+    is_turned = is_turned || check.kernel.find(".r4x2.") != std::string::npos;
+  }
+  EXPECT_TRUE(is_turned);
+}
+
+TEST_F(PlanKernelsTest, IllegalAndUnknownChoicesAreRefused) {
+  const auto illegal = CheckTurned(*model_, *machine_, {{"Q4_K", "chains=3,depth=1"}});
+  ASSERT_FALSE(illegal);
+  EXPECT_EQ(illegal.error().code, Code::kKernelIllegal);
+  EXPECT_NE(illegal.error().Message().find("3 chains for 8 products"), std::string::npos) << illegal.error().Message();
+  const auto unknown = CheckTurned(*model_, *machine_, {{"Q9", "chains=1"}});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Code::kUsage);
+  EXPECT_FALSE(ParseGeometryChoice("Q4_K:speed=9"));
+  EXPECT_EQ(ParseGeometryChoice("Q4_K.8x9:unroll=2").value().table, "Q4_K.8x9");
+}
+
 TEST_F(PlanKernelsTest, OnePartOrNone) {
   CheckOptions options;
   options.part = "lm_head";

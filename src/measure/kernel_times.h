@@ -1,0 +1,22 @@
+// How long each kernel of a plan takes inside real tokens.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "engine/engine.h"
+
+namespace boltbeam::measure {
+
+struct KernelTime {
+  double ns = 0;     // of one token: each step from its first thread's begin to its last one's end, all steps together
+  double ticks = 0;  // of the processor's counter, of all threads together
+};
+
+/// By kernel identity: the median of `tokens` tokens at depth 1 and beyond, after one that warms up. The engine must
+/// have no session. Ticks are 0 where the clock is no counter of the processor.
+Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, std::uint32_t tokens);
+
+}  // namespace boltbeam::measure
