@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/hash.h"
+#include "chip/facts.h"
 #include "codegen/codegen.h"
 #include "kernel/knobs.h"
 #include "kernel/space.h"
@@ -60,7 +61,7 @@ TEST_P(PointsTest, EveryKnobChangesTheMachineCode) {
   const formats::Format& format = *formats::FindFormat(GetParam());
   const auto points = LegalPoints(format, kShape, kAllOfX86);
   const auto legal = [&](const GemvGeometry& point) { return Refusals(point, format, kShape, kAllOfX86).empty(); };
-  const codegen::Target target = Targets(false).front().target;
+  const codegen::Target target = codegen::TargetFor(chip::DetectThisMachine().value());
   const auto code = [&](const GemvGeometry& point) {
     const auto layout = kernel::LayoutFor(format, point);
     const auto program = kernel::BuildGemv(*layout, point, kShape);
