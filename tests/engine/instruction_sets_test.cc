@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <map>
+#include <regex>
 #include <set>
 
+#include "codegen/codegen.h"
 #include "engine/kernel_check.h"
 #include "engine/loaded.h"
 #include "engine/reference_model.h"
@@ -70,6 +72,26 @@ TEST(InstructionSetsTest, ThePlansDifferAndTheirKernelsAgreeWithDoubleArithmetic
     plans.insert(loaded.engine->plan_id());
   }
   EXPECT_EQ(plans.size(), Machines().size());
+}
+
+TEST(InstructionSetsTest, NoKernelOfThePlanHoldsAnInstructionAboveTheSet) {
+  static const std::map<std::string, std::string> kAbove = {{"plain", "\\n\\tv|%ymm"},
+                                                            {"avx2", "%zmm|%k[0-7]|%[xy]mm(1[6-9]|[23][0-9])|vpdp"},
+                                                            {"avx512", "vpdp"},
+                                                            {"neon", "dot\\s"},
+                                                            {"dotprod", "usdot\\s"}};
+  const std::string path = Synth("tiny-qwen3:Q8_0");
+  for (const Held& held : Machines()) {
+    if (!kAbove.contains(held.set)) continue;
+    const std::regex above(kAbove.at(held.set));
+    const Loaded loaded = LoadOn(held.machine, path);
+    for (const auto& [id, program] : loaded.engine->programs()) {
+      const auto text = codegen::EmitListing(program, codegen::TargetFor(held.machine), codegen::Listing::kAssembly);
+      ASSERT_TRUE(text) << text.error().Message();
+      std::smatch found;
+      EXPECT_FALSE(std::regex_search(*text, found, above)) << held.set << ": " << program.name << ": " << found.str();
+    }
+  }
 }
 
 }  // namespace
