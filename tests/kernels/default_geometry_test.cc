@@ -39,9 +39,12 @@ TEST_P(DefaultGeometryTest, EveryInstructionSetAgreesWithTheReference) {
     const std::vector<Way> alone{way};
     for (const bool many_columns : {false, true}) {
       const auto geometry = kernel::DefaultGeometry(format, kernel::VectorFactsOf(way.chip), many_columns);
-      Product product = Make(format, geometry, many_columns ? Pattern::kIntegers : Pattern::kRandom);
-      product.ways = &alone;
-      ExpectAgreement(product);
+      for (const Pattern pattern : {Pattern::kRandom, Pattern::kIntegers, Pattern::kZeros, Pattern::kOnes}) {
+        if (many_columns && pattern != Pattern::kIntegers) continue;  // the same arithmetic, column by column
+        Product product = Make(format, geometry, pattern);
+        product.ways = &alone;
+        ExpectAgreement(product);
+      }
     }
   }
 }
