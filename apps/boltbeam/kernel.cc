@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "engine/kernel_check.h"
 #include "loading.h"
+#include "measure/kernel_times.h"
 #include "model/model.h"
 #include "report/kernels.h"
 #include "terminal.h"
@@ -14,10 +15,13 @@
 namespace boltbeam::app {
 namespace {
 
+constexpr std::uint32_t kTimedTokens = 9;
+
 struct Arguments {
   std::string model;
   std::string part;
   std::string stage = "program";
+  bool is_timed = false;
   EngineFlags engine;
 };
 
@@ -41,7 +45,15 @@ Result<void> List(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const std::unique_ptr<Planned> planned, Load(globals, arguments));
   BOLTBEAM_ASSIGN(const std::vector<engine::RouteBound> routes,
                   engine::RouteBounds(*planned->engine, planned->machine));
-  return WriteOutput(globals, report::KernelListReport(*planned->engine, routes, report::FormOf(globals.format)));
+  std::map<std::string, measure::KernelTime> times;
+  if (arguments.is_timed) {
+    BOLTBEAM_ASSIGN(times, measure::TimeKernels(*planned->engine, kTimedTokens));
+  }
+  const codegen::Target target = codegen::TargetFor(planned->machine);
+  BOLTBEAM_ASSIGN(const std::vector<report::KernelCost> costs,
+                  report::CostsOf(report::KernelsOf(*planned->engine), planned->machine, target, times));
+  return WriteOutput(globals,
+                     report::KernelListReport(*planned->engine, routes, costs, report::FormOf(globals.format)));
 }
 
 report::Stage StageOf(const std::string& name) {
@@ -99,6 +111,7 @@ void AddKernel(CLI::App& app, Globals& globals) {
 
   CLI::App* list =
       AddSubcommand(*kernel, "list", "List the kernels, which parts they run and where they come from", *arguments);
+  list->add_flag("--time", arguments->is_timed, "Decode some tokens, and show what each kernel took");
   AddOutputFlags(*list, globals, report::FormNames());
   list->callback([arguments, &globals] { Finish(globals, List(globals, *arguments)); });
 

@@ -81,9 +81,12 @@ ordered_json RoutesJson(const std::vector<engine::RouteBound>& bounds) {
   return rows;
 }
 
-ordered_json ListJson(const std::vector<PlannedKernel>& kernels, ordered_json routes) {
+/// Costs are in the order of the kernels.
+ordered_json ListJson(const std::vector<PlannedKernel>& kernels, const std::vector<KernelCost>& costs,
+                      ordered_json routes) {
   ordered_json rows = ordered_json::array();
-  for (const PlannedKernel& kernel : kernels) {
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const PlannedKernel& kernel = kernels[i];
     rows.push_back({{"part", kernel.part},
                     {"format", kernel.format},
                     {"kernel", kernel.program->name},
@@ -92,6 +95,9 @@ ordered_json ListJson(const std::vector<PlannedKernel>& kernels, ordered_json ro
                     {"provenance", kernel::ProvenanceName(kernel.program->provenance)},
                     {"steps", kernel.steps},
                     {"stored_bytes", kernel.stored_bytes}});
+    for (const auto& [name, value] : CostFields(costs[i])) {
+      rows.back()[name] = value ? ordered_json(*value) : ordered_json(nullptr);
+    }
   }
   return {{"schema", "boltbeam.kernels.v1"}, {"kernels", std::move(rows)}, {"routes", std::move(routes)}};
 }
@@ -175,33 +181,42 @@ std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
   return kernels;
 }
 
-std::string KernelListReport(const engine::Engine& engine, const std::vector<engine::RouteBound>& routes, Form form) {
+std::string KernelListReport(const engine::Engine& engine, const std::vector<engine::RouteBound>& routes,
+                             const std::vector<KernelCost>& costs, Form form) {
   const std::vector<PlannedKernel> kernels = KernelsOf(engine);
-  if (form == Form::kJson) return JsonText(ListJson(kernels, RoutesJson(routes)));
+  if (form == Form::kJson) return JsonText(ListJson(kernels, costs, RoutesJson(routes)));
   // A terminal shows the family: the shape is in the full name, which the id stands for.
   const auto shown_name = [form](const std::string& name) {
     return form == Form::kText ? name.substr(0, name.find('.')) : name;
   };
-  Table table({{"part", "part", Align::kLeft},
-               {"format", "format", Align::kLeft},
-               {"kernel", "kernel", Align::kLeft},
-               {"id", "kernel_id", Align::kLeft},
-               {"origin", "provenance", Align::kLeft},
-               {"steps", "steps"},
-               {"bytes", "stored_bytes"}});
-  for (const PlannedKernel& kernel : kernels) {
-    table.Add({kernel.part,
-               kernel.format,
-               {shown_name(kernel.program->name), kernel.program->name},
-               {kernel.id.substr(0, kShownId), kernel.id},
-               {std::string(form == Form::kText ? ShortProvenance(kernel.program->provenance)
-                                                : kernel::ProvenanceName(kernel.program->provenance)),
-                std::string(kernel::ProvenanceName(kernel.program->provenance))},
-               std::to_string(kernel.steps),
-               {Thousands(kernel.stored_bytes), std::to_string(kernel.stored_bytes)}});
+  std::vector<Column> columns{
+      {"part", "part", Align::kLeft},    {"format", "format", Align::kLeft},     {"kernel", "kernel", Align::kLeft},
+      {"id", "kernel_id", Align::kLeft}, {"origin", "provenance", Align::kLeft}, {"steps", "steps"},
+      {"bytes", "stored_bytes"}};
+  // A terminal has no room beside them: there the costs are a table of their own.
+  const bool is_wide = form != Form::kText;
+  if (is_wide) {
+    for (const auto& [name, value] : CostFields({})) columns.push_back({name, name});
+  }
+  Table table(columns);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const PlannedKernel& kernel = kernels[i];
+    std::vector<Cell> cells{kernel.part,
+                            kernel.format,
+                            {shown_name(kernel.program->name), kernel.program->name},
+                            {kernel.id.substr(0, kShownId), kernel.id},
+                            {std::string(is_wide ? kernel::ProvenanceName(kernel.program->provenance)
+                                                 : ShortProvenance(kernel.program->provenance)),
+                             std::string(kernel::ProvenanceName(kernel.program->provenance))},
+                            std::to_string(kernel.steps),
+                            {Thousands(kernel.stored_bytes), std::to_string(kernel.stored_bytes)}};
+    if (is_wide) {
+      for (const auto& [name, value] : CostFields(costs[i])) cells.emplace_back(value ? fmt::format("{}", *value) : "");
+    }
+    table.Add(std::move(cells));
   }
   if (form != Form::kText) return TableText(table, form);
-  return table.Text() + "\n" + RoutesText(routes) + "\n" +
+  return table.Text() + "\n" + CostText(kernels, costs) + "\n" + RoutesText(routes) + "\n" +
          Wrap(
              "origin: compiler, generated from the format's layout and a formula over the chip's facts; search, with a "
              "geometry that a search chose. `boltbeam kernel show MODEL --part PART|ID` prints a kernel.") +

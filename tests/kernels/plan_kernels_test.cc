@@ -165,10 +165,23 @@ TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
   EXPECT_EQ(kernels.size(), engine_->programs().size());
   const auto routes = RouteBounds(*engine_, *machine_);
   ASSERT_TRUE(routes) << routes.error().Message();
-  const std::string json = report::KernelListReport(*engine_, *routes, report::Form::kJson);
+  const auto times = measure::TimeKernels(*engine_, 3);
+  ASSERT_TRUE(times) << times.error().Message();
+  const auto costs = report::CostsOf(kernels, *machine_, codegen::TargetFor(*machine_), *times);
+  ASSERT_TRUE(costs) << costs.error().Message();
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const bool is_product = kernels[i].program->name.starts_with("gemv");
+    EXPECT_EQ((*costs)[i].instructions_per_byte.value_or(0) > 0, is_product) << kernels[i].program->name;
+    EXPECT_EQ((*costs)[i].now_ns.value_or(0) > 0, kernels[i].steps > 0) << kernels[i].program->name;
+    EXPECT_GT((*costs)[i].vector_registers.value_or(0), 0) << kernels[i].program->name;
+  }
+  const std::string json = report::KernelListReport(*engine_, *routes, *costs, report::Form::kJson);
+  EXPECT_NE(json.find("instructions_per_byte"), std::string::npos);
+  EXPECT_NE(report::KernelListReport(*engine_, *routes, *costs, report::Form::kCsv).find("cycles_per_byte"),
+            std::string::npos);
   EXPECT_NE(json.find("compiler_generated"), std::string::npos);
   EXPECT_NE(json.find("\"route\": \"gate-by-rows\""), std::string::npos) << json;
-  const std::string list = report::KernelListReport(*engine_, *routes, report::Form::kText);
+  const std::string list = report::KernelListReport(*engine_, *routes, *costs, report::Form::kText);
   EXPECT_NE(list.find("attention-by-heads"), std::string::npos);
   std::istringstream lines(list);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(report::DisplayWidth(line), 80U) << line;
