@@ -61,7 +61,10 @@ void RouteFlags::Add(CLI::App& command) {
   std::vector<std::string> names;
   for (const engine::Route& route : engine::Routes()) names.push_back(route.name);
   const auto add = [&](const char* flag, std::vector<std::string>& routes, const char* help) {
-    command.add_option(flag, routes, help)->delimiter(',')->check(CLI::IsMember(names))->type_name("ROUTE,...");
+    command.add_option(flag, routes, help)
+        ->delimiter(',')
+        ->check(CLI::IsMember(names).description(""))
+        ->type_name("ROUTE,...");
   };
   add("--without", without, "Switch fusions off, by comma; `boltbeam kernel list` names them");
   add("--with", with, "Switch fusions on that are off by default");
