@@ -147,6 +147,7 @@ Result<void> BenchModel(Run& run, const std::string& path) {
       BOLTBEAM_ASSIGN(engine, LoadEngine(run.globals, model, FlagsFor(run.arguments, test.threads), context));
       BOLTBEAM_ASSIGN(session, engine->NewSession());
       loaded_threads = test.threads;
+      BOLTBEAM_TRY(NoteThreads(run.globals, FlagsFor(run.arguments, test.threads), *engine));
       subject.batch = engine->options().prompt_batch;
       subject.threads = engine->options().threads;
     }
@@ -201,7 +202,7 @@ void AddBench(CLI::App& app, Globals& globals) {
   list("-n,--n-gen", arguments->generated, "Tokens generated (128)");
   list("-d,--n-depth", arguments->depths, "Tokens in the context before (0)");
   list("--pg", arguments->pairs, "PP,TG: a prompt, then a generation, timed together");
-  list("-t,--threads", arguments->threads, "Threads (one per usable core)");
+  list("-t,--threads", arguments->threads, "Threads (as few as read at full speed)");
   command->add_option("-r,--repetitions", arguments->repetitions, "Repetitions of each test")->capture_default_str();
   command->add_option("--ctk,--cache-type-k", arguments->cache_k, "Format of cached keys")
       ->check(CLI::IsMember({"f16", "f32"}))

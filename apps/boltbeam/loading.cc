@@ -5,6 +5,7 @@
 #include "base/paths.h"
 #include "chip/instruction_sets.h"
 #include "engine/routes.h"
+#include "engine/thread_choice.h"
 #include "terminal.h"
 
 namespace boltbeam::app {
@@ -13,10 +14,24 @@ namespace {
 constexpr double kMegabyte = 1e6;
 constexpr std::int64_t kMostThreads = 1024;
 
+/// What a fallback costs is for the user to know: without huge pages every 4 KiB of the stream needs an address of its
+/// own.
+void NoteSmallPages(const engine::MemoryUse& memory) {
+  constexpr double kMost = 0.9;
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 20;  // a model that small pages slow down
+  if (memory.weights_bytes < kLeastBytes) return;
+  const auto huge = static_cast<double>(memory.huge_page_bytes);
+  if (huge >= kMost * static_cast<double>(memory.weights_bytes)) return;
+  Note(
+      fmt::format("{:.1f} of {:.1f} MB of the weights lie on huge pages, the rest on small ones: slower to read "
+                  "(boltbeam doctor says why)",
+                  huge / kMegabyte, static_cast<double>(memory.weights_bytes) / kMegabyte));
+}
+
 }  // namespace
 
 void EngineFlags::Add(CLI::App& command) {
-  command.add_option("-t,--threads", threads, "Threads (one per usable core)")
+  command.add_option("-t,--threads", threads, "Threads (as few as read at full speed)")
       ->check(CLI::Range(std::int64_t{1}, kMostThreads));
   command.add_option("--ctk,--cache-type-k", cache_k, "Format of cached keys")
       ->check(CLI::IsMember({"f16", "f32"}))
@@ -93,7 +108,20 @@ Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const
   options.cache_folder = (paths.cache / "kernels").string();
   options.cancelled = Interrupted;
   options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };
-  return engine::Engine::Load(model, machine, options);
+  BOLTBEAM_ASSIGN(std::unique_ptr<engine::Engine> engine, engine::Engine::Load(model, machine, options));
+  NoteSmallPages(engine->memory());
+  return engine;
+}
+
+std::string WhyThreads(const chip::Chip& machine, const EngineFlags& flags) {
+  return flags.threads != 0 ? "asked for" : engine::ChooseThreads(machine).why;
+}
+
+Result<void> NoteThreads(const Globals& globals, const EngineFlags& flags, const engine::Engine& engine) {
+  if (flags.threads != 0) return {};
+  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(base::ResolvePaths(globals.home).data.string()));
+  Note(fmt::format("{} threads: {}", engine.options().threads, WhyThreads(machine, flags)));
+  return {};
 }
 
 std::string DescribeMemory(const engine::MemoryUse& memory) {

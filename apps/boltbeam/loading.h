@@ -42,6 +42,12 @@ Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags);
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
                                                    const EngineFlags& flags, std::uint64_t context);
 
+/// Why so many threads compute: "asked for", or what was measured.
+std::string WhyThreads(const chip::Chip& machine, const EngineFlags& flags);
+
+/// Says on stderr how many threads were chosen, and why, where nobody asked for a number.
+Result<void> NoteThreads(const Globals& globals, const EngineFlags& flags, const engine::Engine& engine);
+
 /// "weights 98.4 MB, KV cache 5.3 MB, workspace 1.2 MB"
 std::string DescribeMemory(const engine::MemoryUse& memory);
 

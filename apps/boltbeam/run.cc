@@ -139,12 +139,14 @@ Result<void> Generate(engine::Session& session, const model::Tokenizer& tokenize
   return printer.Write(decoder.Flush());
 }
 
-std::string Json(const Arguments& arguments, const engine::Engine& engine, const Outcome& outcome) {
+std::string Json(const Arguments& arguments, const engine::Engine& engine, const std::string& why_threads,
+                 const Outcome& outcome) {
   const engine::MemoryUse memory = engine.memory();
   nlohmann::ordered_json json;
   json["schema"] = "boltbeam.run.v1";
   json["model"] = arguments.model;
   json["threads"] = engine.options().threads;
+  json["threads_why"] = why_threads;
   json["context"] = engine.options().context;
   json["temperature"] = arguments.sampler.temperature;
   json["seed"] = arguments.sampler.seed;
@@ -158,6 +160,7 @@ std::string Json(const Arguments& arguments, const engine::Engine& engine, const
   json["decode_ns"] = outcome.decode_ns;
   json["decode_tok_s"] = Rate(outcome.decoded_tokens, outcome.decode_ns);
   json["weights_bytes"] = memory.weights_bytes;
+  json["huge_page_bytes"] = memory.huge_page_bytes;
   json["kv_bytes"] = memory.kv_bytes;
   json["workspace_bytes"] = memory.workspace_bytes;
   // A model may stop in the middle of a character.
@@ -192,10 +195,14 @@ Result<void> Run(const Arguments& arguments, const Globals& globals) {
   BOLTBEAM_TRY(printer.EndLine());
   BOLTBEAM_TRY(generated);
   outcome.text = printer.Take();
-  if (json) BOLTBEAM_TRY(WriteOutput(globals, Json(arguments, *engine, outcome)));
+  if (json) {
+    BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(base::ResolvePaths(globals.home).data.string()));
+    const std::string why = WhyThreads(machine, arguments.engine);
+    BOLTBEAM_TRY(WriteOutput(globals, Json(arguments, *engine, why, outcome)));
+  }
   if (!json && !globals.out_file.empty()) BOLTBEAM_TRY(WriteOutput(globals, outcome.text));
   PrintTimings(*engine, outcome);
-  return {};
+  return NoteThreads(globals, arguments.engine, *engine);
 }
 
 }  // namespace

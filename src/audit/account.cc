@@ -89,26 +89,45 @@ Bandwidth ReadBandwidth(const std::vector<std::size_t>& chosen, std::span<const 
   return {1 / measure::Mean(ns_per_byte), measure::Summarise(ns_per_byte).RelativeSpread()};
 }
 
+/// What a part has of a step.
+struct StepShare {
+  std::size_t part = 0;
+  double share = 1;
+};
+
 // Steps belong to the part of their role and format; a role that the graph knows under one format only takes every step
 // of that role, because a kernel without weights may name its operands' format differently.
-Result<std::vector<std::size_t>> AssignSteps(const AccountInput& input, std::vector<Part>& parts) {
-  std::vector<std::size_t> part_of_step;
-  for (const engine::StepInfo& step : input.steps) {
-    auto match = std::ranges::find_if(
-        parts, [&](const Part& part) { return part.role == step.role && part.format == step.format; });
-    if (match == parts.end()) {
-      const auto same_role = [&](const Part& part) { return part.role == step.role; };
-      if (std::ranges::count_if(parts, same_role) == 1) match = std::ranges::find_if(parts, same_role);
-    }
-    if (match == parts.end()) {
-      parts.push_back({.role = step.role, .format = step.format, .cause = {}});
-      match = parts.end() - 1;
-    }
-    ++match->steps;
-    match->stored_bytes += step.stored_bytes;
-    part_of_step.push_back(static_cast<std::size_t>(match - parts.begin()));
+std::size_t PartOf(const std::string& role, const std::string& format, std::vector<Part>& parts) {
+  auto match =
+      std::ranges::find_if(parts, [&](const Part& part) { return part.role == role && part.format == format; });
+  if (match == parts.end()) {
+    const auto same_role = [&](const Part& part) { return part.role == role; };
+    if (std::ranges::count_if(parts, same_role) == 1) match = std::ranges::find_if(parts, same_role);
   }
-  return part_of_step;
+  if (match == parts.end()) {
+    parts.push_back({.role = role, .format = format, .cause = {}});
+    match = parts.end() - 1;
+  }
+  return static_cast<std::size_t>(match - parts.begin());
+}
+
+// A step that computes the tables of several parts is divided among them by their bytes, which are all of one format.
+std::vector<std::vector<StepShare>> AssignSteps(const AccountInput& input, std::vector<Part>& parts) {
+  std::vector<std::vector<StepShare>> shares;
+  for (const engine::StepInfo& step : input.steps) {
+    std::vector<std::pair<std::string, std::uint64_t>> roles = step.parts;
+    if (roles.empty()) roles.emplace_back(step.role, step.stored_bytes);
+    std::vector<StepShare>& of_step = shares.emplace_back();
+    for (const auto& [role, bytes] : roles) {
+      const std::size_t part = PartOf(role, step.format, parts);
+      parts[part].stored_bytes += bytes;
+      const bool is_new = std::ranges::find(of_step, part, &StepShare::part) == of_step.end();
+      if (is_new) ++parts[part].steps;
+      of_step.push_back(
+          {part, roles.size() == 1 ? 1 : static_cast<double>(bytes) / static_cast<double>(step.stored_bytes)});
+    }
+  }
+  return shares;
 }
 
 std::vector<Part> PartsOfFloors(const AccountInput& input, double read_gb_s) {
@@ -125,14 +144,18 @@ std::vector<Part> PartsOfFloors(const AccountInput& input, double read_gb_s) {
 }
 
 Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>& chosen, std::vector<Part>& parts) {
-  BOLTBEAM_ASSIGN(const std::vector<std::size_t> part_of_step, AssignSteps(input, parts));
+  const std::vector<std::vector<StepShare>> shares = AssignSteps(input, parts);
   for (std::size_t step = 0; step < input.steps.size(); ++step) {
-    Part& part = parts[part_of_step[step]];
     const double work = MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.work[step]; });
-    part.now_ns += work;
-    part.imbalance_ns += MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.slowest[step]; }) - work;
-    part.release_ns +=
+    const double slowest = MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.slowest[step]; });
+    const double release =
         MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.release[input.steps[step].phase]; });
+    for (const StepShare& share : shares[step]) {
+      Part& part = parts[share.part];
+      part.now_ns += share.share * work;
+      part.imbalance_ns += share.share * (slowest - work);
+      part.release_ns += share.share * release;
+    }
   }
   for (const PartFloor& floor : input.floors) {
     const auto part =

@@ -30,26 +30,24 @@ Result<void> AttentionPart::AddRope(const model::Operation& operation) {
   const Workspace& w = plan_.workspace();
   const PlanContext& c = plan_.context();
   // Then the rows of q, k and v that a thread computes are whole heads, and the same ones in all three.
-  const auto has_whole_groups = [&](Role role) {
-    return hyper.head_dim % c.weights.table(*c.model.Find(role, operation.layer)).layout.lanes == 0;
-  };
-  by_heads_ = plan_.Take(kAttentionByHeads, hyper.kv_heads % plan_.threads() == 0 && has_whole_groups(Role::kAttnQ) &&
-                                                has_whole_groups(Role::kAttnK) && has_whole_groups(Role::kAttnV));
+  const auto table_of = [&](const model::Tensor& tensor) -> const Table& { return c.weights.table(tensor); };
+  by_heads_ = plan_.Take(kAttentionByHeads, HeadsFit(c.model, operation.layer, table_of, plan_.threads()));
   if (!by_heads_) plan_.EndPhase();
   std::byte* const table = IsLocal(operation) ? w.local_rope_table : w.rope_table;
-  std::vector<void*> queries{w.query, table, w.state};
-  std::vector<void*> keys{w.key, table, w.state, KeyCache(operation)};
-  if (c.attention.has_norm) {
-    queries.push_back(c.weights.vector(*c.model.Find(Role::kAttnQNorm, operation.layer)));
-    keys.push_back(c.weights.vector(*c.model.Find(Role::kAttnKNorm, operation.layer)));
+  Buffers queries, keys, values;
+  for (std::uint32_t t = 0; t < plan_.threads(); ++t) {
+    queries.push_back({plan_.Heads(Role::kAttnQ, t), table, w.state});
+    keys.push_back({plan_.Heads(Role::kAttnK, t), table, w.state, KeyCache(operation)});
+    values.push_back({plan_.Heads(Role::kAttnV, t), w.state, ValueCache(operation)});
+    if (!c.attention.has_norm) continue;
+    queries.back().push_back(c.weights.vector(*c.model.Find(Role::kAttnQNorm, operation.layer)));
+    keys.back().push_back(c.weights.vector(*c.model.Find(Role::kAttnKNorm, operation.layer)));
   }
   const auto by_head = [](std::uint32_t heads) { return PlanAssembly::Once(heads); };
-  plan_.AddStep(kernel::BuildRope(c.attention, false), operation.role, "F32", by_head(hyper.heads),
-                plan_.Shared(queries));
-  plan_.AddStep(kernel::BuildRope(c.attention, true), operation.role, "F32", by_head(hyper.kv_heads),
-                plan_.Shared(keys));
+  plan_.AddStep(kernel::BuildRope(c.attention, false), operation.role, "F32", by_head(hyper.heads), std::move(queries));
+  plan_.AddStep(kernel::BuildRope(c.attention, true), operation.role, "F32", by_head(hyper.kv_heads), std::move(keys));
   plan_.AddStep(kernel::BuildAppendValues(c.attention), operation.role, "F32", by_head(hyper.kv_heads),
-                plan_.Shared({w.value, w.state, ValueCache(operation)}));
+                std::move(values));
   if (!by_heads_) plan_.EndPhase();
   return {};
 }
@@ -61,13 +59,14 @@ Result<void> AttentionPart::AddAttention(const model::Operation& operation) {
   BOLTBEAM_ASSIGN(const std::vector<std::byte*> scratch, plan_.ThreadScratch("scores", shape.ScratchBytes()));
   Buffers buffers;
   for (std::uint32_t t = 0; t < plan_.threads(); ++t) {
-    buffers.push_back({w.query, KeyCache(operation), ValueCache(operation), w.state, w.partial, scratch[t]});
+    buffers.push_back(
+        {plan_.Heads(Role::kAttnQ, t), KeyCache(operation), ValueCache(operation), w.state, w.partial, scratch[t]});
   }
   const std::string format = shape.kv == kernel::Memory::kF16 ? "F16" : "F32";
   const PerChunk per_chunk = shape.window == 0 ? PerChunk::kAll : PerChunk::kWindow;
   plan_.AddStep(kernel::BuildAttention(shape), operation.role, format, {hyper.kv_heads, false, per_chunk, false},
                 std::move(buffers));
-  plan_.Streams();
+  plan_.LastStep().info.streams = true;
   if (!by_heads_) plan_.EndPhase();
   const std::uint64_t elements = std::uint64_t{hyper.heads} * hyper.head_dim;
   BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, plan_.Scratch("attention", elements * 4, by_heads_));
@@ -77,7 +76,8 @@ Result<void> AttentionPart::AddAttention(const model::Operation& operation) {
   plan_.AddStep(kernel::BuildCombine(shape), operation.role, format,
                 by_heads_ ? PlanAssembly::Once(hyper.heads) : plan_.Columnwise(hyper.heads), std::move(combine));
   plan_.EndColumnwise();  // heads are shared among threads otherwise than the columns that follow
-  input_.Set(y, elements, by_heads_ ? ProductInput::Owner::kParts : ProductInput::Owner::kEvery);
+  input_.Set(y, elements, by_heads_ ? ProductInput::Owner::kParts : ProductInput::Owner::kEvery,
+             hyper.head_dim * (hyper.heads / hyper.kv_heads));
   return {};
 }
 

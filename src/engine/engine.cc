@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "engine/plan.h"
 #include "engine/session.h"
+#include "engine/thread_choice.h"
 #include "engine/weights.h"
 #include "kernel/families/elementwise.h"
 #include "kernel/families/gemv.h"
@@ -42,12 +43,9 @@ kernel::AttentionShape AttentionShapeOf(const model::Model& model, const Options
   return shape;
 }
 
-Result<Options> FillIn(const model::Model& model, Options options) {
+Result<Options> FillIn(const model::Model& model, const chip::Chip& machine, Options options) {
   const std::vector<int> cpus = chip::UsableCpus();
-  if (options.threads == 0) {
-    const double quota = std::max(1.0, std::floor(chip::CpuQuota()));
-    options.threads = static_cast<std::uint32_t>(std::min<double>(static_cast<double>(cpus.size()), quota));
-  }
+  if (options.threads == 0) options.threads = ChooseThreads(machine).threads;
   if (options.threads > cpus.size()) {
     return Fail(Code::kThreads, "threads", fmt::format("{} asked for", options.threads),
                 fmt::format("1 to {}: the CPUs that this process may use", cpus.size()));
@@ -83,7 +81,7 @@ class MachineEngine final : public Engine {
   explicit MachineEngine(const model::Model& model) : model_(model) {}
 
   Result<void> Load(const chip::Chip& chip, const Options& asked) {
-    BOLTBEAM_ASSIGN(options_, FillIn(model_, asked));
+    BOLTBEAM_ASSIGN(options_, FillIn(model_, chip, asked));
     facts_ = kernel::VectorFactsOf(chip);
     machine_.model = &model_;
     machine_.options = options_;
@@ -93,7 +91,7 @@ class MachineEngine final : public Engine {
     if (hyper.sliding_window != 0) {
       BOLTBEAM_ASSIGN(machine_.local_rope_frequencies, RopeFrequencies(model_, hyper.local_rope_base, 1));
     }
-    BOLTBEAM_ASSIGN(weights_, Weights::Plan(model_, facts_, options_.geometry));
+    BOLTBEAM_ASSIGN(weights_, Weights::Plan(model_, facts_, options_));
     BOLTBEAM_TRY(CheckMemory());
     std::vector<int> cpus = chip::UsableCpus();
     cpus.resize(options_.threads);
@@ -120,8 +118,9 @@ class MachineEngine final : public Engine {
     options.without.insert(options.without.end(), without.begin(), without.end());
     Arena arena;
     std::map<std::string, kernel::Program> programs;
-    PlanContext context{model_,           weights_, options, facts_, machine_.attention, machine_.workspace,
-                        options_.threads, arena,    programs};
+    BOLTBEAM_ASSIGN(const Weights weights, Weights::Plan(model_, facts_, options));
+    PlanContext context{model_,           weights, options, facts_, machine_.attention, machine_.workspace,
+                        options_.threads, arena,   programs};
     BOLTBEAM_ASSIGN(const engine::Plan plan, BuildPlan(context, true));
     return CostOf(plan, options_.threads);
   }

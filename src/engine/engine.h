@@ -115,7 +115,10 @@ class Session {
   /// Appends one token through the decode plan. `trace` non-null: with time stamps.
   virtual Result<void> Decode(std::int32_t token, Trace* trace = nullptr) = 0;
   virtual std::span<const float> logits() const = 0;  // [vocab], of the last token computed
-  virtual std::int32_t argmax() const = 0;            // computed by the plan's own kernel; lowest index wins a tie
+  /// Whether tokens decoded from now on leave their logits, as they do at first. Without them argmax() is all there is,
+  /// and a token writes the less.
+  virtual void KeepLogits(bool keep) = 0;
+  virtual std::int32_t argmax() const = 0;  // computed by the plan's own kernel; lowest index wins a tie
 
   /// Forgets all positions from `depth` on (bench restores a context so; greedy tests restart so).
   virtual Result<void> Truncate(std::uint64_t depth) = 0;

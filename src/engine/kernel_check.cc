@@ -8,10 +8,13 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <numbers>
 #include <random>
 
 #include "base/checked.h"
 #include "codegen/codegen.h"
+#include "engine/products_part.h"
+#include "engine/weights.h"
 #include "kernel/families/elementwise.h"
 #include "kernel/families/gemv.h"
 #include "kernel/families/rearrange.h"
@@ -82,6 +85,7 @@ class Checker {
     std::vector<int> cpus = chip::UsableCpus();
     cpus.resize(std::min<std::size_t>(cpus.size(), engine_.options().threads));
     BOLTBEAM_ASSIGN(pool_, runtime::ThreadPool::Create(cpus));
+    BOLTBEAM_ASSIGN(weights_, Weights::Plan(engine_.model(), facts_, engine_.options()));
     std::vector<model::Operation> operations;
     for (const model::Operation& operation : model::BuildTokenGraph(engine_.model(), {})) {
       const bool is_table = operation.kind == model::OpKind::kMatmul || operation.kind == model::OpKind::kEmbed;
@@ -173,6 +177,7 @@ class Checker {
     std::uint32_t columns = 1;
     std::vector<std::byte> input;  // quantised, column after column
     std::vector<double> x;         // what it stands for
+    bool has_best = false;
   };
 
   Result<Product> MakeProduct(const model::Operation& operation, const kernel::WeightLayout& layout,
@@ -182,11 +187,8 @@ class Checker {
     const kernel::GemvGeometry geometry =
         is_prompt ? kernel::PromptGeometry(*operation.weights->format, facts_, decode) : decode;
     product.columns = geometry.columns;
-    kernel::GemvShape shape;
-    shape.rows = operation.rows;
-    shape.cols = operation.cols;
-    if (operation.adds_residual) shape.epilogue = kernel::Epilogue::kResidual;
-    if (operation.bias != nullptr) shape.epilogue = kernel::Epilogue::kBias;
+    const kernel::GemvShape shape = ProductShape(engine_.model(), operation, weights_, engine_.options(), !is_prompt);
+    product.has_best = shape.best;
     BOLTBEAM_ASSIGN(const kernel::Program program, kernel::BuildGemv(layout, geometry, shape));
     BOLTBEAM_ASSIGN(product.function, OfPlan(program, product.check));
     const ActivationLayout activations = kernel::ActivationsFor(layout, geometry.dot);
@@ -203,19 +205,18 @@ class Checker {
     std::vector<std::int32_t> state(kernel::kStateBytes / sizeof(std::int32_t));
     state[kernel::kStateColumns / 4] = static_cast<std::int32_t>(product.columns);
     state[kernel::kStateTiles / 4] = 1;
+    state[kernel::kStateKeepLogits / 4] = 1;
+    std::vector<float> best(2);
     std::vector<void*> buffers{group.data(), product.input.data(), output.data()};
     if (operation.bias != nullptr) buffers.push_back(bias.data());
+    if (product.has_best) buffers.push_back(best.data());
     buffers.push_back(state.data());
     product.function(buffers.data(), 0, 1);
     for (std::uint64_t c = 0; c < product.columns; ++c) {
       for (std::uint64_t row = 0; row < count; ++row) {
-        double sum = 0, terms = 0;
-        for (std::size_t k = 0; k < operation.cols; ++k) {
-          const double term = weights[row * operation.cols + k] * product.x[c * operation.cols + k];
-          sum += term;
-          terms += std::abs(term);
-        }
-        worst.Add(output[c * stride + row], sum, terms, first + row);
+        const Sum sum = SumOf(weights.subspan(row * operation.cols, operation.cols),
+                              std::span(product.x).subspan(c * operation.cols, operation.cols));
+        worst.Add(output[c * stride + row], sum.value, sum.terms, first + row);
       }
     }
   }
@@ -228,33 +229,97 @@ class Checker {
     return formats::ToPlain(format, rows, plain);
   }
 
+  /// A row group in the order in which kernels read it, and what its weights are.
+  static Result<void> Rearrange(const Table& table, KernelFunction move, std::span<std::byte> rows, std::uint64_t count,
+                                std::byte* group, std::vector<double>& weights) {
+    const model::Tensor& tensor = *table.tensor;
+    std::vector<std::byte> plain;
+    BOLTBEAM_TRY(MakePlain(*tensor.format, rows, plain));
+    void* const moved[] = {plain.empty() ? rows.data() : plain.data(), group};
+    move(moved, 0, 1);
+    weights.resize(count * tensor.cols());
+    return formats::Dequantize(*tensor.format, rows.first(count * (tensor.info->bytes / tensor.rows())), weights);
+  }
+
   Result<std::vector<KernelCheck>> CheckProducts(const model::Operation& operation) {
-    const model::Tensor& tensor = *operation.weights;
-    BOLTBEAM_ASSIGN(const kernel::GemvGeometry decode, GeometryFor(engine_.options().geometry, tensor, facts_));
-    BOLTBEAM_ASSIGN(const kernel::WeightLayout layout, kernel::LayoutFor(*tensor.format, decode));
-    std::vector<Product> products(2);
-    BOLTBEAM_ASSIGN(products[0], MakeProduct(operation, layout, decode, false));
-    BOLTBEAM_ASSIGN(products[1], MakeProduct(operation, layout, decode, true));
-    BOLTBEAM_ASSIGN(const kernel::Program rearrange, kernel::BuildRearrange(layout, operation.cols));
+    const Table& table = weights_.table(*operation.weights);
+    const RowSpace& space = weights_.space(*operation.weights);
+    const bool is_paired = space.kind == RowSpace::Kind::kPairs;
+    std::vector<Product> products;
+    for (const bool is_prompt : {false, true}) {
+      if (is_paired && !is_prompt) continue;
+      BOLTBEAM_ASSIGN(Product product, MakeProduct(operation, table.layout, table.geometry, is_prompt));
+      products.push_back(std::move(product));
+    }
+    BOLTBEAM_ASSIGN(const kernel::Program rearrange, kernel::BuildRearrange(table.layout, operation.cols));
     BOLTBEAM_ASSIGN(const KernelFunction move, cache_.Get(rearrange));
     const Body body = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> rows,
                           std::span<Worst> worst) -> Result<void> {
-      std::vector<std::byte> group(layout.GroupBytes(operation.cols));
-      std::vector<std::byte> plain;
-      BOLTBEAM_TRY(MakePlain(*tensor.format, rows, plain));
-      void* const moved[] = {plain.empty() ? rows.data() : plain.data(), group.data()};
-      move(moved, 0, 1);
-      std::vector<double> weights(count * operation.cols);
-      const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
-      BOLTBEAM_TRY(formats::Dequantize(*tensor.format, rows.first(count * row_bytes), weights));
+      std::vector<std::byte> group(table.GroupBytes());
+      std::vector<double> weights;
+      BOLTBEAM_TRY(Rearrange(table, move, rows, count, group.data(), weights));
       for (std::size_t i = 0; i < products.size(); ++i)
         CompareGroup(products[i], operation, group, weights, first, count, worst[i]);
       return {};
     };
-    BOLTBEAM_ASSIGN(const std::vector<Worst> worst, OverRows(tensor, layout.lanes, products.size(), body));
+    BOLTBEAM_ASSIGN(const std::vector<Worst> worst, OverRows(*table.tensor, table.layout.lanes, products.size(), body));
     std::vector<KernelCheck> checks;
     for (std::size_t i = 0; i < products.size(); ++i) checks.push_back(Finished(products[i].check, worst[i]));
+    if (is_paired && space.tensors[0] == operation.weights) {
+      BOLTBEAM_ASSIGN(KernelCheck pair, CheckPair(operation, weights_.table(*space.tensors[1]), move));
+      checks.push_back(std::move(pair));
+    }
     return checks;
+  }
+
+  /// The kernel that multiplies the groups of two tables and stores their gated product.
+  Result<KernelCheck> CheckPair(const model::Operation& operation, const Table& up, KernelFunction move) {
+    const Table& gate = weights_.table(*operation.weights);
+    BOLTBEAM_ASSIGN(Product product, MakeProduct(operation, gate.layout, gate.geometry, false));
+    product.check.tensor += " and " + up.tensor->info->name;
+    const std::uint64_t row_bytes = up.tensor->info->bytes / up.tensor->rows();
+    const Body body = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> rows,
+                          std::span<Worst> worst) -> Result<void> {
+      std::vector<std::byte> groups(2 * gate.GroupBytes()), others(rows.size());
+      std::vector<double> gates, ups;
+      BOLTBEAM_TRY(engine_.model().file().Read(up.tensor->info->file_offset + first * row_bytes,
+                                               std::span(others).first(count * row_bytes)));
+      BOLTBEAM_TRY(Rearrange(gate, move, rows, count, groups.data(), gates));
+      BOLTBEAM_TRY(Rearrange(up, move, others, count, groups.data() + gate.GroupBytes(), ups));
+      std::vector<float> output(gate.layout.lanes);
+      void* const buffers[] = {groups.data(), product.input.data(), output.data()};
+      product.function(buffers, 0, 1);
+      for (std::uint64_t row = 0; row < count; ++row) {
+        const std::uint64_t at = row * operation.cols;
+        const Sum g = SumOf(std::span(gates).subspan(at, operation.cols), product.x);
+        const Sum u = SumOf(std::span(ups).subspan(at, operation.cols), product.x);
+        // How far each sum's error carries: no activation is steeper than kSteepest.
+        constexpr double kSteepest = 1.13;
+        const double active = Activated(g.value);
+        worst[0].Add(output[row], active * u.value,
+                     kSteepest * g.terms * std::abs(u.value) + std::abs(active) * u.terms, first + row);
+      }
+      return {};
+    };
+    BOLTBEAM_ASSIGN(const std::vector<Worst> worst, OverRows(*gate.tensor, gate.layout.lanes, 1, body));
+    return Finished(std::move(product.check), worst[0]);
+  }
+
+  struct Sum {
+    double value = 0, terms = 0;
+  };
+  static Sum SumOf(std::span<const double> weights, std::span<const double> x) {
+    Sum sum;
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      sum.value += weights[k] * x[k];
+      sum.terms += std::abs(weights[k] * x[k]);
+    }
+    return sum;
+  }
+
+  double Activated(double x) const {
+    if (GateFunctionOf(engine_.model()) == kernel::GateFunction::kSilu) return x / (1 + std::exp(-x));
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   }
 
   Result<std::vector<KernelCheck>> CheckRows(const model::Operation& operation) {
@@ -302,6 +367,7 @@ class Checker {
   const CheckOptions& options_;
   const kernel::VectorFacts facts_;
   runtime::KernelCache cache_;
+  Weights weights_;  // planned, not loaded
   std::unique_ptr<runtime::ThreadPool> pool_;
   std::uint64_t done_ = 0, total_ = 0;  // rows
 };

@@ -6,9 +6,9 @@
 #include "engine/attention_part.h"
 #include "engine/plan_assembly.h"
 #include "engine/product_input.h"
+#include "engine/products_part.h"
 #include "engine/routes.h"
 #include "kernel/families/elementwise.h"
-#include "kernel/families/gemv.h"
 #include "kernel/families/state.h"
 #include "model/token_graph.h"
 
@@ -30,6 +30,7 @@ class TokenPlanner {
         hyper_(context.model.hyper()),
         plan_(context, decode),
         input_(plan_),
+        products_(plan_, input_),
         attention_(plan_, input_) {}
 
   Result<Plan> Build() && {
@@ -39,7 +40,7 @@ class TokenPlanner {
       // Products one after another have the same input.
       const auto end = is_product(*at) ? std::find_if_not(at, graph.end(), is_product) : at + 1;
       plan_.Begin(*at);
-      BOLTBEAM_TRY(is_product(*at) ? Products({at, end}) : Add(*at));
+      BOLTBEAM_TRY(is_product(*at) ? products_.Add({at, end}) : Add(*at));
       at = end;
     }
     return plan_.Finish();
@@ -53,7 +54,7 @@ class TokenPlanner {
       case OpKind::kNorm:
         return Norm(operation);
       case OpKind::kMatmul:
-        return Products({&operation, 1});
+        return products_.Add({&operation, 1});
       case OpKind::kRope:
         return attention_.AddRope(operation);
       case OpKind::kAttention:
@@ -120,108 +121,16 @@ class TokenPlanner {
     return {};
   }
 
-  struct Target {
-    std::byte* output = nullptr;
-    kernel::Epilogue epilogue = kernel::Epilogue::kStore;
-    bool is_apart = false;  // a step of its own adds it to the stream
-  };
-
-  Result<Target> TargetOf(const Operation& operation) {
-    switch (operation.weights->role) {
-      case Role::kAttnQ:
-        return Target{w_.query};
-      case Role::kAttnK:
-        return Target{w_.key};
-      case Role::kAttnV:
-        return Target{w_.value};
-      case Role::kAttnOutput:
-      case Role::kFfnDown:
-        return ResidualTarget(operation);
-      case Role::kFfnGate:
-        return Target{w_.gate};
-      case Role::kFfnUp:
-        return Target{w_.up};
-      case Role::kHead:
-      case Role::kEmbedding:
-        return Target{w_.logits};
-      default:
-        return Fail(Code::kInternal, operation.role, "a table that no product reads");
-    }
-  }
-
-  Result<Target> ResidualTarget(const Operation& operation) {
-    if (!operation.adds_residual) return Target{w_.branch};
-    if (!plan_.decode() || plan_.Take(kResidualInEpilogue, true)) return Target{w_.x, kernel::Epilogue::kResidual};
-    BOLTBEAM_ASSIGN(const std::vector<std::byte*> branch, plan_.Scratch("branch", XStride(), true));
-    return Target{branch.front(), kernel::Epilogue::kStore, true};
-  }
-
-  kernel::GemvGeometry GeometryOf(const Operation& operation) const {
-    const Table& table = c_.weights.table(*operation.weights);
-    if (plan_.decode()) return table.geometry;
-    return kernel::PromptGeometry(*operation.weights->format, c_.facts, table.geometry);
-  }
-
-  /// Products of one input: all its forms first, so that one barrier is enough where one is needed.
-  Result<void> Products(std::span<const Operation> operations) {
-    std::vector<std::vector<std::byte*>> inputs;
-    for (const Operation& operation : operations) {
-      const Table& table = c_.weights.table(*operation.weights);
-      BOLTBEAM_ASSIGN(std::vector<std::byte*> input,
-                      input_.For(kernel::ActivationsFor(table.layout, GeometryOf(operation).dot)));
-      inputs.push_back(std::move(input));
-    }
-    plan_.EndColumnwise();
-    for (std::size_t i = 0; i < operations.size(); ++i) {
-      plan_.Begin(operations[i]);
-      BOLTBEAM_TRY(Product(operations[i], inputs[i]));
-    }
-    return {};
-  }
-
-  Result<void> Product(const Operation& operation, const std::vector<std::byte*>& input) {
-    const Table& table = c_.weights.table(*operation.weights);
-    const kernel::GemvGeometry geometry = GeometryOf(operation);
-    BOLTBEAM_ASSIGN(Target target, TargetOf(operation));
-    const model::Tensor* bias = operation.bias;
-    if (bias != nullptr) target.epilogue = kernel::Epilogue::kBias;
-    kernel::GemvShape shape{operation.rows, operation.cols, target.epilogue, 0};
-    if (operation.role == c_.options.slow_part) shape.delay_turns = c_.options.slow_turns;
-    BOLTBEAM_ASSIGN(Program program, kernel::BuildGemv(table.layout, geometry, shape));
-    Buffers buffers;
-    for (std::uint32_t t = 0; t < c_.threads; ++t) {
-      std::vector<void*> own{table.base[t], input[t], target.output};
-      if (bias != nullptr) own.push_back(c_.weights.vector(*bias));
-      if (geometry.columns > 1) own.push_back(w_.state);
-      buffers.push_back(std::move(own));
-    }
-    plan_.AddStep(std::move(program), operation.role, operation.weights->format->name,
-                  PlanAssembly::Once(table.groups()), std::move(buffers), table.bytes);
-    plan_.Streams();
-    plan_.MayShareTails(table.layout.GroupBytes(operation.cols));
-    if (target.is_apart) AddToStream(table, target.output);
-    return {};
-  }
-
   /// Rows of a group of the layer's table.
   std::uint64_t GroupRows(Role role, const Operation& operation) const {
     return c_.weights.table(*c_.model.Find(role, operation.layer)).layout.lanes;
   }
 
-  /// stream += what a product left apart: every thread the rows that it computed itself.
-  void AddToStream(const Table& table, std::byte* branch) {
-    const std::uint64_t rows = table.layout.lanes;
-    plan_.AddStep(kernel::BuildAdd({rows, 4 * rows, 4 * rows, kernel::LanesFor(rows, c_.facts.lanes)}), "residual",
-                  "F32", PlanAssembly::Once(table.groups()), plan_.Shared({branch, w_.x}),
-                  std::uint64_t{hyper_.hidden} * 8);
-  }
-
   Result<void> Gate(const Operation& operation) {
+    if (products_.IsGated()) return {};
     // As many work items as the products have row groups, shared in the same way: of one size in both.
     const std::uint64_t rows = GroupRows(Role::kFfnGate, operation);
-    // Larger groups than a vector must come out even, too: what follows splits the vector itself among the threads.
-    const std::uint64_t step = rows > c_.facts.lanes ? rows * c_.threads : rows;
-    const bool by_rows = plan_.Take(kGateByRows, hyper_.ffn % step == 0 && rows == GroupRows(Role::kFfnUp, operation));
+    const bool by_rows = plan_.Take(kGateByRows, hyper_.ffn % rows == 0 && rows == GroupRows(Role::kFfnUp, operation));
     if (!by_rows) plan_.EndPhase();
     const std::uint64_t bytes = std::uint64_t{hyper_.ffn} * 4;
     BOLTBEAM_ASSIGN(const std::vector<std::byte*> y, plan_.Scratch("gate", bytes, by_rows));
@@ -233,17 +142,20 @@ class TokenPlanner {
         by_rows ? kernel::VectorShape{rows, 4 * rows, 4 * rows, kernel::LanesFor(rows, c_.facts.lanes)}
                 : kernel::VectorShape{hyper_.ffn, kernel::OutputStride(hyper_.ffn), bytes, c_.facts.lanes};
     const auto groups = static_cast<std::int64_t>(hyper_.ffn / rows);
-    const bool is_gelu = c_.model.architecture().activation == model::Activation::kGelu;
-    plan_.AddStep(kernel::BuildGate(shape, is_gelu ? kernel::GateFunction::kGelu : kernel::GateFunction::kSilu),
-                  operation.role, "F32", by_rows ? PlanAssembly::Once(groups) : plan_.Columnwise(), std::move(buffers),
-                  2 * bytes);
-    input_.Set(y, hyper_.ffn, by_rows ? Owner::kParts : Owner::kEvery);
+    plan_.AddStep(kernel::BuildGate(shape, GateFunctionOf(c_.model)), operation.role, "F32",
+                  by_rows ? PlanAssembly::Once(groups) : plan_.Columnwise(), std::move(buffers), 2 * bytes);
+    input_.Set(y, hyper_.ffn, by_rows ? Owner::kParts : Owner::kEvery, rows);
     return {};
   }
 
   Result<void> Argmax(const Operation& operation) {
     if (!plan_.decode()) return {};
     plan_.EndPhase();
+    if (products_.best() != nullptr) {
+      plan_.AddStep(kernel::BuildArgmaxFinal(c_.threads, true), operation.role, "F32", PlanAssembly::Once(1),
+                    plan_.Shared({products_.best(), w_.argmax}));
+      return {};
+    }
     const std::uint64_t vocab = hyper_.vocab;
     const auto runs = static_cast<std::int64_t>(CeilDiv<std::uint64_t>(vocab, kernel::kArgmaxChunk));
     plan_.AddStep(kernel::BuildArgmaxPartial(vocab, c_.facts.lanes), operation.role, "F32", PlanAssembly::Once(runs),
@@ -259,6 +171,7 @@ class TokenPlanner {
   const model::HyperParameters& hyper_;
   PlanAssembly plan_;
   ProductInput input_;
+  ProductsPart products_;
   AttentionPart attention_;
 };
 
@@ -281,7 +194,8 @@ void Plan::Flatten(std::uint32_t threads) {
     void* const* next = pointers[thread].data();
     for (const Step& step : steps) {
       const std::size_t count = step.buffers[thread].size();
-      calls[thread].push_back({step.function, next, static_cast<std::uint32_t>(count), step.work, step.piece_items});
+      calls[thread].push_back({step.function, next, static_cast<std::uint32_t>(count), step.work, step.piece_items,
+                               !step.shares.empty(), step.shares.empty() ? runtime::Range{} : step.shares[thread]});
       next += count;
     }
   }

@@ -53,6 +53,7 @@ struct Step {
   runtime::KernelFunction function = nullptr;
   Work work;
   std::int64_t piece_items = 0;             // of a piece of the shares' ends that any thread may take; 0: none
+  std::vector<runtime::Range> shares;       // [thread]: its work items; empty: equal shares of the work
   std::vector<std::vector<void*>> buffers;  // [thread]
 };
 
@@ -64,6 +65,12 @@ struct Call {
   std::uint32_t buffer_count = 0;
   Work work;
   std::int64_t piece_items = 0;
+  bool has_share = false;  // else equal shares of the work
+  runtime::Range share;
+
+  [[nodiscard]] runtime::Range RangeOf(const PassSizes& pass, std::uint32_t thread, std::uint32_t threads) const {
+    return has_share ? share : work.RangeOf(work.Count(pass), thread, threads);
+  }
 };
 
 /// Of a thread's share of a product, this part of it (the last quarter) may be taken over by other threads.

@@ -72,11 +72,6 @@ Result<std::vector<std::byte*>> PlanAssembly::ThreadScratch(const std::string& p
   return memory;
 }
 
-StepInfo& PlanAssembly::Streams() {
-  plan_.steps.back().info.streams = true;
-  return plan_.steps.back().info;
-}
-
 bool PlanAssembly::IsOn(std::string_view route) const {
   return decode_ && IsRouteOn(route, c_.options.with, c_.options.without);
 }

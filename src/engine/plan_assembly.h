@@ -31,8 +31,7 @@ class PlanAssembly {
   void Begin(const model::Operation& operation) { operation_ = &operation; }
   void AddStep(kernel::Program&& program, const std::string& role, const std::string& format, Work work,
                Buffers buffers, std::uint64_t stored_bytes = 0);
-  /// The step added last reads a table or the KV cache: memory sets its pace.
-  StepInfo& Streams();
+  [[nodiscard]] Step& LastStep() { return plan_.steps.back(); }
 
   /// The step just added is a product: if a barrier follows it at once, who has finished may take over pieces of the
   /// others' shares. Its first buffer is the table.
@@ -62,6 +61,12 @@ class PlanAssembly {
                                           bool together = false);
   /// Memory of each thread's own whatever the plan.
   Result<std::vector<std::byte*>> ThreadScratch(const std::string& purpose, std::uint64_t bytes);
+  /// Memory of one step alone.
+  Result<std::byte*> Memory(std::uint64_t bytes) { return c_.arena.Allocate(bytes); }
+
+  /// Where a thread finds the rows of this layer's q, k or v.
+  void SetHeads(model::Role role, std::vector<std::byte*> places) { heads_[role] = std::move(places); }
+  [[nodiscard]] std::byte* Heads(model::Role role, std::uint32_t thread) const { return heads_.at(role)[thread]; }
 
   /// Whether the routes asked for include this one, in a decode plan.
   [[nodiscard]] bool IsOn(std::string_view route) const;
@@ -84,6 +89,7 @@ class PlanAssembly {
   std::uint64_t group_bytes_ = 0;  // of the last step, when its threads may share their tails
   bool is_columnwise_ = false, is_spread_ = false;
   std::map<std::string, std::vector<std::byte*>> scratch_;
+  std::map<model::Role, std::vector<std::byte*>> heads_;  // by thread, of the layer that is being planned
 };
 
 }  // namespace boltbeam::engine

@@ -13,7 +13,8 @@ PlanCost CostOfPhase(const Plan& plan, std::uint32_t first, std::uint32_t last, 
   PlanCost cost;
   for (std::uint32_t index = first; index < last; ++index) {
     const Step& step = plan.steps[index];
-    const runtime::Range range = step.work.RangeOf(step.work.Count({}), thread, threads);
+    const runtime::Range range =
+        step.shares.empty() ? step.work.RangeOf(step.work.Count({}), thread, threads) : step.shares[thread];
     if (range.begin == range.end) continue;
     ++cost.calls;
     if (step.info.streams) continue;

@@ -7,16 +7,18 @@
 
 namespace boltbeam::engine {
 
-void ProductInput::Set(std::vector<std::byte*> vectors, std::uint64_t elements, Owner owner) {
+void ProductInput::Set(std::vector<std::byte*> vectors, std::uint64_t elements, Owner owner, std::uint64_t granule) {
   vectors_ = std::move(vectors);
   elements_ = elements;
   owner_ = owner;
+  granule_ = granule;
   if (owner != Owner::kEvery) plan_.Spread();
   quantised_.clear();
 }
 
 bool ProductInput::HasWholeBlocksForEveryThread(const kernel::ActivationLayout& layout) const {
-  return elements_ % (std::uint64_t{layout.elements} * plan_.threads()) == 0;
+  const auto divides = [&](std::uint64_t elements) { return elements_ % (elements * plan_.threads()) == 0; };
+  return divides(layout.elements) && divides(granule_);
 }
 
 Result<std::vector<std::byte*>> ProductInput::For(const kernel::ActivationLayout& layout) {

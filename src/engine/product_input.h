@@ -21,7 +21,8 @@ class ProductInput {
     kParts,  // every thread has a part, and no barrier came since
     kOne,    // one thread has all of it, and no barrier came since
   };
-  void Set(std::vector<std::byte*> vectors, std::uint64_t elements, Owner owner);
+  /// Parts are equal shares of so many `granules`.
+  void Set(std::vector<std::byte*> vectors, std::uint64_t elements, Owner owner, std::uint64_t granule = 1);
   /// The input in the form that a table's products read: quantised at most once per form, by a step of the plan.
   Result<std::vector<std::byte*>> For(const kernel::ActivationLayout& layout);
 
@@ -31,6 +32,7 @@ class ProductInput {
   PlanAssembly& plan_;
   std::vector<std::byte*> vectors_;
   std::uint64_t elements_ = 0;
+  std::uint64_t granule_ = 1;
   Owner owner_ = Owner::kEvery;
   std::vector<std::pair<kernel::ActivationLayout, std::vector<std::byte*>>> quantised_;
 };

@@ -28,6 +28,9 @@ bool IsRouteOn(std::string_view name, const std::vector<std::string>& with, cons
 inline constexpr std::string_view kNormInConsumer = "norm-in-consumer";
 inline constexpr std::string_view kAttentionByHeads = "attention-by-heads";
 inline constexpr std::string_view kGateByRows = "gate-by-rows";
+inline constexpr std::string_view kGateInRegisters = "gate-in-registers";
+inline constexpr std::string_view kQkvOneSpace = "qkv-one-space";
+inline constexpr std::string_view kArgmaxInVocabulary = "argmax-in-vocabulary";
 inline constexpr std::string_view kQuantiseByBlocks = "quantise-by-blocks";
 inline constexpr std::string_view kResidualInEpilogue = "residual-in-epilogue";
 inline constexpr std::string_view kSharedTails = "shared-tails";

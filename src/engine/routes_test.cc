@@ -9,6 +9,7 @@ namespace boltbeam::engine {
 namespace {
 
 constexpr std::array kKnown = {kNormInConsumer,   kAttentionByHeads,   kGateByRows,
+                               kGateInRegisters,  kQkvOneSpace,        kArgmaxInVocabulary,
                                kQuantiseByBlocks, kResidualInEpilogue, kSharedTails};
 
 TEST(RoutesTest, TheRegistryAndTheCodeKnowTheSameRoutes) {

@@ -57,6 +57,7 @@ void MachineSession::SetState(std::uint64_t columns) {
   put(kernel::kStateTiles, CeilDiv<std::int64_t>(pass_.columns, m_.prompt_tile));
   put(kernel::kStatePosition, static_cast<std::int64_t>(depth_));
   put(kernel::kStateChunks, pass_.chunks);
+  put(kernel::kStateKeepLogits, keep_logits_ ? 1 : 0);
   put(kernel::kStateWindowFirst, static_cast<std::int64_t>(first));
   put(kernel::kStateWindowChunks, pass_.window_chunks);
   FillRopeTable(depth_ + columns);
@@ -126,7 +127,7 @@ void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::
         if (call.piece_items > 0) {
           RunShared(plan, step_index, thread);
         } else {
-          const runtime::Range range = call.work.RangeOf(call.work.Count(pass_), thread, threads);
+          const runtime::Range range = call.RangeOf(pass_, thread, threads);
           if (range.begin < range.end) call.function(call.buffers, range.begin, range.end);
         }
         if (traced) stamps.step_end[step_index] = base::Ticks();

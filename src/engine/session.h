@@ -43,6 +43,7 @@ class MachineSession final : public Session {
   Result<void> Decode(std::int32_t token, Trace* trace) override;
   std::span<const float> logits() const override;
   std::int32_t argmax() const override;
+  void KeepLogits(bool keep) override { keep_logits_ = keep; }
   Result<void> Truncate(std::uint64_t depth) override;
 
  private:
@@ -63,6 +64,7 @@ class MachineSession final : public Session {
   std::uint32_t first_turn_ = 0;  // of the steps of a pass: no two steps of a session have the same turn
   std::uint64_t depth_ = 0;
   PassSizes pass_;
+  bool keep_logits_ = true;
 };
 
 }  // namespace boltbeam::engine

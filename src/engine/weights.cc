@@ -32,21 +32,20 @@ std::string Key(const model::Tensor& tensor, const kernel::WeightLayout& layout)
 
 }  // namespace
 
-Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFacts& facts,
-                              std::span<const GeometryChoice> choices) {
+Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFacts& facts, const Options& options) {
   Weights weights;
   std::vector<const model::Tensor*> all;
   for (const model::Tensor& tensor : model.tensors()) {
     if (!IsTable(model, tensor)) continue;
     all.push_back(&tensor);
-    BOLTBEAM_ASSIGN(const kernel::GemvGeometry geometry, GeometryFor(choices, tensor, facts));
+    BOLTBEAM_ASSIGN(const kernel::GemvGeometry geometry, GeometryFor(options.geometry, tensor, facts));
     auto layout = kernel::LayoutFor(*tensor.format, geometry);
     if (!layout) {
       return Fail(Code::kModelUnsupportedType, fmt::format("{}: tensor '{}'", model.file().path(), tensor.info->name),
                   fmt::format("{}: {}", tensor.format->name, layout.error().found),
                   "a format that kernels are generated for");
     }
-    Table table{&tensor, geometry, *layout, layout->TableBytes(tensor.rows(), tensor.cols()), {}};
+    Table table{&tensor, geometry, *layout, layout->TableBytes(tensor.rows(), tensor.cols()), 0, {}, {}};
     weights.bytes_ += table.bytes;
     const std::string key = Key(tensor, table.layout);
     if (!weights.programs_.contains(key)) {
@@ -55,14 +54,15 @@ Result<Weights> Weights::Plan(const model::Model& model, const kernel::VectorFac
     }
     weights.tables_.emplace(&tensor, std::move(table));
   }
-  BOLTBEAM_TRY(CheckChoices(choices, all));
+  BOLTBEAM_TRY(CheckChoices(options.geometry, all));
+  weights.Divide(model, options);
   return weights;
 }
 
 Result<void> Weights::Load(const model::Model& model, runtime::KernelCache& kernels, runtime::ThreadPool& pool,
                            const LoadCallbacks& callbacks) {
   BOLTBEAM_TRY(LoadVectors(model));
-  BOLTBEAM_TRY(Place(model, pool.size()));
+  BOLTBEAM_TRY(Place(pool.size()));
   std::uint64_t done = 0;
   for (const model::Tensor& tensor : model.tensors()) {  // in the file's order: one ascending read
     const auto place = tables_.find(&tensor);
@@ -74,30 +74,50 @@ Result<void> Weights::Load(const model::Model& model, runtime::KernelCache& kern
   return {};
 }
 
-Result<void> Weights::Place(const model::Model& model, std::uint32_t threads) {
-  std::vector<Table*> in_order;
-  for (const model::Operation& operation : model::BuildTokenGraph(model, {})) {
-    if (operation.kind == model::OpKind::kMatmul) in_order.push_back(&tables_.at(operation.weights));
+void Weights::Divide(const model::Model& model, const Options& options) {
+  const auto kind_of = [this](const model::Tensor& tensor) -> const Table& { return tables_.at(&tensor); };
+  spaces_ = RowSpacesOf(model, kind_of, options);
+  for (std::size_t space = 0; space < spaces_.size(); ++space) {
+    for (std::size_t i = 0; i < spaces_[space].tensors.size(); ++i) {
+      Table& table = tables_.at(spaces_[space].tensors[i]);
+      table.shares = spaces_[space].shares[i];
+      table.group_stride = table.GroupBytes() * (spaces_[space].kind == RowSpace::Kind::kPairs ? 2 : 1);
+      table.base.assign(options.threads, nullptr);
+      space_of_[table.tensor] = space;
+    }
   }
-  const auto share_bytes = [&](const Table& table, std::uint32_t thread) {
-    const runtime::Range share = runtime::Share(table.groups(), thread, threads);
-    const auto groups = static_cast<std::uint64_t>(share.end - share.begin);
-    return AlignUp<std::uint64_t>(groups * table.layout.GroupBytes(table.tensor->cols()), kShareAlignment);
-  };
+}
+
+std::uint64_t Weights::SpaceBytes(const RowSpace& space, std::uint32_t thread) const {
+  std::uint64_t bytes = 0;
+  for (const model::Tensor* tensor : space.tensors) {
+    const Table& table = tables_.at(tensor);
+    bytes += static_cast<std::uint64_t>(table.shares[thread].end - table.shares[thread].begin) * table.GroupBytes();
+  }
+  return AlignUp<std::uint64_t>(bytes, kShareAlignment);
+}
+
+Result<void> Weights::Place(std::uint32_t threads) {
   std::vector<std::uint64_t> next(threads);  // where a thread's stream goes on
   std::uint64_t total = 0;
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
     next[thread] = total;
-    for (const Table* table : in_order) total += share_bytes(*table, thread);
+    for (const RowSpace& space : spaces_) total += SpaceBytes(space, thread);
     total = AlignUp<std::uint64_t>(total, kStreamAlignment);
   }
   BOLTBEAM_ASSIGN(memory_, runtime::HugeBuffer::Allocate(total));
-  for (Table* table : in_order) {
+  for (const RowSpace& space : spaces_) {
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
-      const auto before = static_cast<std::uint64_t>(runtime::Share(table->groups(), thread, threads).begin);
-      // Not before the memory: the groups before are in the streams of earlier threads.
-      table->base.push_back(memory_.data() + next[thread] - before * table->layout.GroupBytes(table->tensor->cols()));
-      next[thread] += share_bytes(*table, thread);
+      std::uint64_t at = next[thread];
+      for (const model::Tensor* tensor : space.tensors) {
+        Table& table = tables_.at(tensor);
+        const runtime::Range share = table.shares[thread];
+        // Not before the memory: the groups before are in the streams of earlier threads.
+        table.base[thread] = memory_.data() + at - static_cast<std::uint64_t>(share.begin) * table.group_stride;
+        const bool in_turn = space.kind == RowSpace::Kind::kPairs;
+        at += table.GroupBytes() * (in_turn ? 1 : static_cast<std::uint64_t>(share.end - share.begin));
+      }
+      next[thread] += SpaceBytes(space, thread);
     }
   }
   return {};
@@ -127,7 +147,8 @@ Result<void> Weights::LoadTable(const model::Model& model, Table& table, runtime
   const std::uint64_t row_bytes = tensor.info->bytes / tensor.rows();
   const std::uint64_t group_file_bytes = row_bytes * table.layout.lanes;
   const std::uint64_t group_bytes = table.layout.GroupBytes(tensor.cols());
-  const auto piece_groups = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kPieceBytes / group_file_bytes));
+  const std::uint64_t piece = std::max<std::uint64_t>(1, kPieceBytes / group_file_bytes);
+  const auto piece_groups = static_cast<std::int64_t>(piece);
   std::atomic<bool> stop = false;
   std::mutex mutex;
   Result<void> outcome;
@@ -138,8 +159,8 @@ Result<void> Weights::LoadTable(const model::Model& model, Table& table, runtime
   };
   std::atomic<std::uint64_t> read = 0;
   pool.Run([&](std::uint32_t thread) {
-    const runtime::Range range = runtime::Share(table.groups(), thread, pool.size());
-    std::vector<std::byte> staging(static_cast<std::size_t>(piece_groups) * group_file_bytes);
+    const runtime::Range range = table.shares[thread];
+    std::vector<std::byte> staging(piece * group_file_bytes);
     const formats::Format& format = *tensor.format;
     std::vector<std::byte> plain(format.coding ? staging.size() / format.bytes * format.plain->bytes : 0);
     for (std::int64_t group = range.begin; group < range.end && !stop; group += piece_groups) {
@@ -155,9 +176,18 @@ Result<void> Weights::LoadTable(const model::Model& model, Table& table, runtime
       if (format.coding) {
         if (auto result = formats::ToPlain(format, staging, plain); !result) return fail(std::move(result).error());
       }
-      void* buffers[] = {format.coding ? plain.data() : staging.data(),
-                         table.base[thread] + static_cast<std::uint64_t>(group) * group_bytes};
-      rearrange(buffers, 0, count);
+      std::byte* const source = format.coding ? plain.data() : staging.data();
+      std::byte* const target = table.base[thread] + static_cast<std::uint64_t>(group) * table.group_stride;
+      if (table.group_stride == group_bytes) {
+        void* buffers[] = {source, target};
+        rearrange(buffers, 0, count);
+      }
+      const std::uint64_t source_bytes = (format.coding ? plain.size() : staging.size()) / piece;
+      for (std::int64_t i = 0; table.group_stride != group_bytes && i < count; ++i) {
+        const auto index = static_cast<std::uint64_t>(i);
+        void* buffers[] = {source + index * source_bytes, target + index * table.group_stride};
+        rearrange(buffers, 0, 1);
+      }
       read += bytes;
       if (thread != 0) continue;
       if (callbacks.progress) callbacks.progress(done + read, bytes_);

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "engine/arena.h"
-#include "engine/geometry_choice.h"
+#include "engine/row_space.h"
 #include "kernel/geometry.h"
 #include "kernel/weight_layout.h"
 #include "model/model.h"
@@ -24,11 +24,14 @@ struct Table {
   kernel::GemvGeometry geometry;  // while decoding
   kernel::WeightLayout layout;
   std::uint64_t bytes = 0;
-  std::vector<std::byte*> base;  // [thread]: group g of the thread's share lies at base + g * GroupBytes
+  std::uint64_t group_stride = 0;      // bytes from group to group: those of another table may lie between
+  std::vector<runtime::Range> shares;  // [thread]
+  std::vector<std::byte*> base;        // [thread]: group g of the thread's share lies at base + g * group_stride
 
   [[nodiscard]] std::int64_t groups() const {
     return static_cast<std::int64_t>((tensor->rows() + layout.lanes - 1) / layout.lanes);
   }
+  [[nodiscard]] std::uint64_t GroupBytes() const { return layout.GroupBytes(tensor->cols()); }
 };
 
 struct LoadCallbacks {
@@ -44,8 +47,7 @@ class Weights {
  public:
   /// Decides every table's layout; kModelUnsupportedType or kKernelIllegal names the first tensor that no kernel can
   /// run.
-  static Result<Weights> Plan(const model::Model& model, const kernel::VectorFacts& facts,
-                              std::span<const GeometryChoice> choices);
+  static Result<Weights> Plan(const model::Model& model, const kernel::VectorFacts& facts, const Options& options);
 
   /// Bytes of all tables together, rearranged.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -57,19 +59,29 @@ class Weights {
                     const LoadCallbacks& callbacks);
 
   [[nodiscard]] const Table& table(const model::Tensor& tensor) const { return tables_.at(&tensor); }
-  /// A vector's elements as f32, padded with zeros to whole cache lines.
-  [[nodiscard]] std::byte* vector(const model::Tensor& tensor) const { return vectors_.at(&tensor); }
+  /// The tables that are computed together with this one.
+  [[nodiscard]] const RowSpace& space(const model::Tensor& tensor) const { return spaces_[space_of_.at(&tensor)]; }
+  /// A vector's elements as f32, padded with zeros to whole cache lines; nullptr before Load.
+  [[nodiscard]] std::byte* vector(const model::Tensor& tensor) const {
+    const auto place = vectors_.find(&tensor);
+    return place == vectors_.end() ? nullptr : place->second;
+  }
   [[nodiscard]] std::uint64_t HugePageBytes() const { return memory_.HugePageBytes(); }
 
  private:
   Result<void> LoadVectors(const model::Model& model);
+  /// Which tables are computed together, and which groups of them each thread has.
+  void Divide(const model::Model& model, const Options& options);
   /// Allocates the threads' streams and gives every table its place in each.
-  Result<void> Place(const model::Model& model, std::uint32_t threads);
+  Result<void> Place(std::uint32_t threads);
+  [[nodiscard]] std::uint64_t SpaceBytes(const RowSpace& space, std::uint32_t thread) const;
   Result<void> LoadTable(const model::Model& model, Table& table, runtime::KernelFunction rearrange,
                          runtime::ThreadPool& pool, const LoadCallbacks& callbacks, std::uint64_t& done);
 
   std::map<const model::Tensor*, Table> tables_;
   std::map<const model::Tensor*, std::byte*> vectors_;
+  std::vector<RowSpace> spaces_;  // in the order of the token graph
+  std::map<const model::Tensor*, std::size_t> space_of_;
   std::map<std::string, kernel::Program> programs_;  // by tensor shape and format: see Key in weights.cc
   std::uint64_t bytes_ = 0;
   runtime::HugeBuffer memory_;

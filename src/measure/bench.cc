@@ -83,6 +83,7 @@ Result<void> RunPrompt(engine::Session& session, std::span<const std::int32_t> t
 Result<void> RunOnce(engine::Session& session, std::span<const std::int32_t> prompt,
                      std::span<const std::int32_t> generated, const BenchHooks& hooks) {
   BOLTBEAM_TRY(RunPrompt(session, prompt, hooks));
+  session.KeepLogits(false);  // nobody reads them
   for (const std::int32_t token : generated) {
     BOLTBEAM_TRY(Check(hooks));
     BOLTBEAM_TRY(session.Decode(token));

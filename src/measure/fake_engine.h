@@ -43,6 +43,7 @@ class FakeSession : public engine::Session {
     return {};
   }
   std::span<const float> logits() const override { return {}; }
+  void KeepLogits(bool /*keep*/) override {}
   std::int32_t argmax() const override { return 0; }
   Result<void> Truncate(std::uint64_t depth) override {
     ++truncations;

@@ -39,6 +39,7 @@ class HashSession : public engine::Session {
     return {};
   }
   std::span<const float> logits() const override { return logits_; }
+  void KeepLogits(bool /*keep*/) override {}
   std::int32_t argmax() const override { return 0; }
   Result<void> Truncate(std::uint64_t depth) override {
     context_.resize(depth);

@@ -170,7 +170,11 @@ std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
       place = kernels.insert(place, {&program, step.kernel_id, step.role, step.format, 0, 0});
     }
     // Parts of one shape share a kernel.
-    if (place->part != step.role && place->part.find(step.role) == std::string::npos) place->part += ", " + step.role;
+    std::vector<std::string> roles{step.role};
+    for (const auto& [role, bytes] : step.parts) roles.push_back(role);
+    for (const std::string& role : roles) {
+      if (place->part.find(role) == std::string::npos) place->part += ", " + role;
+    }
     ++place->steps;
     place->stored_bytes += step.stored_bytes;
   }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -43,6 +44,22 @@ std::vector<int> CpusOfThisThread() {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
   return cpus;
+}
+
+// Twelve threads on one CPU: whoever spins at a barrier keeps those away that it waits for.
+TEST(ThreadPoolTest, AnOversubscribedBarrierYields) {
+  const auto pool = ThreadPool::Create(std::vector<int>(12, CpusOfThisThread().front()));
+  ASSERT_TRUE(pool) << pool.error().Message();
+  constexpr int kBarriers = 100;
+  std::atomic<int> passed{0};
+  const auto begin = std::chrono::steady_clock::now();
+  (*pool)->Run([&](std::uint32_t) {
+    for (int i = 0; i < kBarriers; ++i) (*pool)->Sync();
+    ++passed;
+  });
+  EXPECT_EQ(passed, 12);
+  // Spinning through time slices of a few milliseconds would take 1,100 of them.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(PinTest, TheLastToEndGivesTheThreadItsCpusBack) {

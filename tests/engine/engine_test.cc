@@ -125,10 +125,26 @@ TEST(EngineTest, TheSameTokensAtAnyNumberOfThreads) {
   }
 }
 
+/// Whether the plan may take a route at all: shared tails need another thread, and gate-by-rows is what is left when
+/// gate and up are not put together in registers.
+bool IsPossible(const Route& route, std::uint32_t threads, const std::vector<std::string>& without) {
+  if (route.name == kSharedTails) return threads > 1;
+  return route.name != kGateByRows || std::ranges::find(without, kGateInRegisters) != without.end();
+}
+
+/// The logits, and the tokens before them.
+std::pair<std::vector<float>, std::vector<std::int32_t>> Outcome(const Loaded& loaded, int count) {
+  std::vector<std::int32_t> tokens = Greedy(*loaded.session, Tokens(130, loaded.model->hyper().vocab), count);
+  return {{loaded.session->logits().begin(), loaded.session->logits().end()}, std::move(tokens)};
+}
+
 TEST(EngineTest, EveryRouteAndAnyNumberOfThreadsGivesTheSameLogits) {
   const std::string path = Synth("tiny-qwen3:Q8_0");  // two KV heads: every route is open to two threads
   std::vector<std::vector<std::string>> switched_off{{}};
-  for (const Route& route : Routes()) switched_off.push_back({route.name});
+  for (const Route& route : Routes()) {
+    switched_off.push_back({route.name});
+    if (route.name == kGateByRows) switched_off.back().emplace_back(kGateInRegisters);
+  }
   std::vector<std::vector<float>> logits;
   for (const std::uint32_t threads : {1U, 2U}) {
     if (chip::UsableCpus().size() < threads) GTEST_SKIP() << "one usable CPU";
@@ -136,19 +152,50 @@ TEST(EngineTest, EveryRouteAndAnyNumberOfThreadsGivesTheSameLogits) {
       Options options;
       options.threads = threads;
       options.without = without;
+      for (const Route& route : Routes()) options.with.push_back(route.name);
       options.piece_bytes = 1;
       const Loaded loaded = Load(path, options);
       for (const Route& route : Routes()) {
         const bool is_off = std::ranges::find(without, route.name) != without.end();
-        const bool is_possible = threads > 1 || route.name != kSharedTails;
-        EXPECT_EQ(loaded.engine->route_uses().contains(route.name), is_possible && !is_off) << route.name;
+        EXPECT_EQ(loaded.engine->route_uses().contains(route.name), IsPossible(route, threads, without) && !is_off)
+            << route.name;
       }
-      Greedy(*loaded.session, Tokens(130, loaded.model->hyper().vocab), 20);
-      logits.emplace_back(loaded.session->logits().begin(), loaded.session->logits().end());
+      logits.push_back(Outcome(loaded, 10).first);
       EXPECT_EQ(logits.back(), logits.front())
           << threads << " threads, without " << (without.empty() ? "" : without[0]);
     }
   }
+}
+
+// Biases; a head that no two threads can share out; a file of several formats.
+TEST(EngineTest, AllRoutesOrNoneGiveTheSameLogits) {
+  std::vector<std::string> all;
+  for (const Route& route : Routes()) all.push_back(route.name);
+  for (const char* spec : {"tiny-qwen2:Q8_0", "tiny-gemma3:Q8_0", "tiny-llama:Q4_K_M"}) {
+    std::vector<std::pair<std::vector<float>, std::vector<std::int32_t>>> outcomes;
+    for (const std::uint32_t threads : {1U, 2U}) {
+      if (chip::UsableCpus().size() < threads) GTEST_SKIP() << "one usable CPU";
+      for (const bool on : {false, true}) {
+        Options options;
+        options.threads = threads;
+        (on ? options.with : options.without) = all;
+        options.piece_bytes = 1;
+        outcomes.push_back(Outcome(Load(Synth(spec), options), 5));
+        EXPECT_EQ(outcomes.back(), outcomes.front()) << spec << ", " << threads << " threads, " << on;
+      }
+    }
+  }
+}
+
+TEST(EngineTest, WithoutItsLogitsATokenIsTheSame) {
+  const Loaded loaded = Load(Synth("tiny-llama:Q8_0"));
+  const std::vector<std::int32_t> prompt = Tokens(20, loaded.model->hyper().vocab);
+  const std::vector<std::int32_t> kept = Greedy(*loaded.session, prompt, 8);
+  ASSERT_TRUE(loaded.session->Truncate(0));
+  loaded.session->KeepLogits(false);
+  const std::vector<float> before(loaded.session->logits().begin(), loaded.session->logits().end());
+  EXPECT_EQ(Greedy(*loaded.session, prompt, 8), kept);
+  EXPECT_TRUE(std::ranges::equal(loaded.session->logits(), before)) << "nothing was written";
 }
 
 TEST(EngineTest, TruncatingGoesBackExactly) {

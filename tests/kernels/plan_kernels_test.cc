@@ -98,7 +98,8 @@ TEST_F(PlanKernelsTest, OtherLabelsAreRefused) {
 TEST_F(PlanKernelsTest, AgreeWithDoubleArithmeticOnTheModelsOwnTensors) {
   const auto checks = CheckKernels(*engine_, *machine_, {});
   ASSERT_TRUE(checks) << checks.error().Message();
-  EXPECT_EQ(checks->size(), 2U * (2 * 7 + 1) + 1);  // seven tables a layer and the head, each in two ways; rows
+  // Seven tables a layer and the head, each in two ways, but gate and up together in one of them; rows.
+  EXPECT_EQ(checks->size(), 2U * (2 * 7 - 1) + 2 + 1);
   for (const KernelCheck& check : *checks) {
     EXPECT_TRUE(check.ok) << check.tensor << " " << check.kernel << ": " << check.error << " in row "
                           << check.worst_row;
@@ -106,7 +107,7 @@ TEST_F(PlanKernelsTest, AgreeWithDoubleArithmeticOnTheModelsOwnTensors) {
     EXPECT_TRUE(check.part == "embed" || check.error > 0) << check.tensor;
   }
   const std::string table = report::KernelCheckReport(*checks, report::Form::kText);
-  EXPECT_NE(table.find("31 of 31 checks agree"), std::string::npos) << table;
+  EXPECT_NE(table.find("29 of 29 checks agree"), std::string::npos) << table;
 }
 
 /// The same model with knobs turned; its engine and what its kernels' check says.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "formats/format.h"
+#include "kernel/families/gate.h"
 #include "kernel/program.h"
 #include "kernel/weight_layout.h"
 
@@ -33,9 +34,6 @@ Program BuildRmsNormAdd(const VectorShape& shape, float epsilon);
 /// stream += x. in_stride is of the input, out_stride of the stream. Buffers: input, stream (read and written).
 Program BuildAdd(const VectorShape& shape);
 
-/// silu(x) = x / (1 + e^-x); gelu(x) in its form by tanh: x / (1 + e^(-2 sqrt(2 / pi) (x + 0.044715 x^3))).
-enum class GateFunction : std::uint8_t { kSilu, kGelu };
-
 /// function(gate) * up. Buffers: gate, up, output.
 Program BuildGate(const VectorShape& shape, GateFunction function);
 
@@ -47,7 +45,8 @@ Result<Program> BuildDequantizeRow(const formats::Format& coded, const VectorSha
 /// (8 bytes a run: value, index).
 inline constexpr std::uint64_t kArgmaxChunk = 2048;
 Program BuildArgmaxPartial(std::uint64_t elements, std::uint16_t lanes);
-/// One work item: the best of the runs. Buffers: partial, result (i32).
-Program BuildArgmaxFinal(std::uint64_t runs);
+/// One work item: the best of the runs, the lowest of equals. Buffers: partial, result (i32). With `resets` the runs
+/// are as if nothing had been found yet afterwards.
+Program BuildArgmaxFinal(std::uint64_t runs, bool resets = false);
 
 }  // namespace boltbeam::kernel

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernel/builder.h"
+#include "kernel/families/best.h"
 #include "kernel/families/columns.h"
 #include "kernel/families/integer_block.h"
 #include "kernel/families/state.h"
@@ -44,13 +45,18 @@ class Gemv {
         epilogue_(b_, shape.epilogue),
         unpack_(b_, layout, geometry, weights_),
         block_(b_, layout, geometry, unpack_, columns_) {
-    if (geometry.columns > 1) state_ = b_.AddBuffer("state");
+    if (shape.best) best_ = b_.AddBuffer("best", true);
+    if (geometry.columns > 1 || shape.best) state_ = b_.AddBuffer("state");
   }
 
   Program Build() && {
     const Value begin = b_.Begin();
     const Value end = b_.End();
-    Groups(begin, end);
+    if (shape_.best) {
+      GroupsWithBest(begin, end);
+    } else {
+      Groups(begin, end);
+    }
     return std::move(b_).Finish();
   }
 
@@ -65,7 +71,11 @@ class Gemv {
     if (g.dot == Dot::kMaddBytes) name += fmt::format(".d{}", g.depth);
     if (!g.ordered) name += ".free";
     if (g.prefetch_bytes > 0) name += fmt::format(".p{}{}", g.prefetch_bytes, g.prefetch_once ? "once" : "");
-    return name + std::string(EpilogueSuffix(shape_.epilogue));
+    name += EpilogueSuffix(shape_.epilogue);
+    if (shape_.gate) name += fmt::format(".{}", GateName(*shape_.gate));
+    if (shape_.best) name += ".best";
+    if (shape_.group_bytes != 0) name += fmt::format(".s{}", shape_.group_bytes);
+    return name;
   }
   std::string Description() const {
     return fmt::format(
@@ -82,7 +92,7 @@ class Gemv {
   void Groups(Value begin, Value end) {
     b_.Note(fmt::format("row groups: {} rows, one a lane", layout_.lanes));
     b_.Loop(begin, end, b_.I64(1), {}, [&](Value group, auto) -> std::vector<Value> {
-      const Value at = group * static_cast<std::int64_t>(layout_.GroupBytes(shape_.cols));
+      const Value at = group * GroupStride();
       const Value out = group * std::int64_t{4 * layout_.lanes};
       if (geometry_.columns == 1) {
         Tile(at, b_.I64(0), out, out);
@@ -98,9 +108,60 @@ class Gemv {
     });
   }
 
+  std::int64_t GroupBytes() const { return static_cast<std::int64_t>(layout_.GroupBytes(shape_.cols)); }
+  std::int64_t GroupStride() const {
+    if (shape_.group_bytes != 0) return static_cast<std::int64_t>(shape_.group_bytes);
+    return shape_.gate ? 2 * GroupBytes() : GroupBytes();
+  }
+
+  /// The largest result so far and its row go along from group to group, one for every lane.
+  void GroupsWithBest(Value begin, Value end) {
+    const std::int64_t rows = layout_.lanes;
+    const std::int64_t registers = rows / lanes_;
+    std::vector<Value> start;
+    for (std::int64_t i = 0; i < registers; ++i) {
+      start.push_back(b_.F32(kLowest, lanes_));
+      start.push_back(b_.I32(0, lanes_));
+    }
+    const Value keep = StateWord(b_, state_, kStateKeepLogits);
+    const std::vector<Value> all = b_.Loop(begin, end, b_.I64(1), start, [&](Value group, std::span<const Value> c) {
+      const Rows sums = Sums(group * GroupStride(), b_.I64(0)).front();
+      std::vector<Value> next;
+      b_.Note("the largest so far");
+      for (std::int64_t i = 0; i < registers; ++i) {
+        const auto place = static_cast<std::size_t>(i);
+        const Value row = Splat(Narrow(group * rows + i * lanes_), lanes_) + b_.LaneIndex(lanes_);
+        const Best better = Improved({c[2 * place], c[2 * place + 1]}, OfRows(sums.at(place), row), row);
+        next.insert(next.end(), {better.value, better.index});
+      }
+      b_.If(keep, [&] { epilogue_.Write(sums, group * (4 * rows), 0, group * (4 * rows)); });
+      return next;
+    });
+    Best best{all[0], all[1]};
+    for (std::size_t i = 2; i < all.size(); i += 2) best = Better(best, {all[i], all[i + 1]});
+    const Value earlier = b_.LoadF32(best_, 1, b_.I64(0));
+    const Value earlier_row = b_.LoadI32(best_, 1, b_.I64(0), 4);
+    best = Better({earlier, earlier_row}, ReduceBest(best));
+    b_.Store(best_, b_.I64(0), best.value);
+    b_.Store(best_, b_.I64(0), best.index, Memory::kWord, 4);
+  }
+
+  /// Rows that only pad the last group never win.
+  Value OfRows(Value sum, Value row) {
+    if (shape_.rows % layout_.lanes == 0) return sum;
+    const Value inside = Less(row, b_.I32(static_cast<std::int32_t>(shape_.rows), lanes_));
+    return Select(inside, sum, b_.F32(kLowest, lanes_));
+  }
+
   /// One row group times one tile of columns.
   void Tile(Value weights, Value input, Value out, Value group_out) {
-    const std::vector<Rows> sums = Sums(weights, input);
+    std::vector<Rows> sums = Sums(weights, input);
+    if (shape_.gate) {
+      b_.Note("the other table's group");
+      const std::vector<Rows> others = Sums(weights + GroupBytes(), input);
+      const auto gated = [&](Value gate, Value up) { return Gated(gate, up, *shape_.gate); };
+      for (std::size_t c = 0; c < sums.size(); ++c) sums[c] = EachRegister(gated, sums[c], others[c]);
+    }
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {
       b_.Note(geometry_.columns == 1 ? "the rows' results" : fmt::format("the rows' results of column {}", c));
       epilogue_.Write(sums[c], out, c * OutStride(), group_out);
@@ -215,7 +276,7 @@ class Gemv {
   GemvEpilogue epilogue_;
   Unpack unpack_;
   IntegerBlock block_;
-  std::uint32_t state_ = 0;
+  std::uint32_t state_ = 0, best_ = 0;
 };
 
 }  // namespace
@@ -225,6 +286,10 @@ Result<Program> BuildGemv(const WeightLayout& layout, const GemvGeometry& geomet
   if (!HasRoomForGroups(shape.rows, layout.lanes)) {
     return Fail(Code::kKernelIllegal, layout.format->name,
                 fmt::format("{} rows in groups of {}", shape.rows, layout.lanes), "groups that end with the rows");
+  }
+  if (shape.best && (geometry.columns != 1 || shape.gate)) {
+    return Fail(Code::kKernelIllegal, layout.format->name,
+                fmt::format("the largest result of {} columns", geometry.columns), "one column of plain results");
   }
   return Gemv(layout, geometry, shape).Build();
 }

@@ -15,6 +15,8 @@ inline constexpr std::int64_t kStateChunks =
 // Of layers that look back a window only: the first chunk that this pass's first token sees, and how many from there.
 inline constexpr std::int64_t kStateWindowFirst = 16;
 inline constexpr std::int64_t kStateWindowChunks = 20;
+// Not 0: every logit is stored, else only the largest.
+inline constexpr std::int64_t kStateKeepLogits = 24;
 inline constexpr std::int64_t kStateBytes = 64;
 
 inline Value StateWord(Builder& b, std::uint32_t state, std::int64_t offset) {
