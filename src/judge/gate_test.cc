@@ -103,6 +103,16 @@ TEST(GateTest, ARegressionThatIsNotExcludedKeepsACandidate) {
   EXPECT_EQ(Decided(findings).ruling, Ruling::kCandidate);
 }
 
+TEST(GateTest, WhatTheControlDoesNotAllowIsNoRegression) {
+  Findings findings = Good(1);
+  findings.depths = {At(0, 1.05, 0.03)};
+  findings.depths[0].paired.outcome = Outcome::kNoDifference;  // the control reached 3 %
+  findings.depths[0].paired.margin = 0.03;
+  const Judgement judgement = Decided(findings);
+  EXPECT_EQ(judgement.ruling, Ruling::kInconclusive) << judgement.reason;
+  EXPECT_EQ(StateOf(judgement.conditions, kNoRegression), State::kUnknown);
+}
+
 TEST(GateTest, RouteThatCannotBeTaken) {
   Findings findings = Good(1);
   findings.route_available = false;
