@@ -54,7 +54,7 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   cpus.resize(std::min<std::size_t>(cpus.size(), engine->options().threads));
   runtime::KernelCache kernels(codegen::TargetFor(machine), cache_folder);
   const std::uint64_t token_bytes =
-      audit::MemoryBytes(audit::PartFloors(model, options.depths.front(), arguments.engine.cache_k == "f32" ? 4 : 2));
+      audit::MemoryBytes(audit::PartFloors(model, options.depths.front(), engine->options().cache));
   BOLTBEAM_ASSIGN(const auto bandwidth, audit::ProbeBandwidth::Create(kernels, machine, cpus, token_bytes));
   Progress progress("auditing");
   audit::Hooks hooks;
@@ -71,7 +71,7 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
                                      .machine = seen.name,
                                      .plan_id = engine->plan_id(),
                                      .threads = engine->options().threads,
-                                     .kv_format = arguments.engine.cache_k,
+                                     .kv_format = engine->options().cache.Name(),
                                      .memory = engine->memory()};
   BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, audit)));
   for (const std::string& note : report::AuditNotes(audit)) Note(note);

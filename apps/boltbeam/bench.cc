@@ -19,8 +19,8 @@ namespace boltbeam::app {
 namespace {
 
 struct Arguments {
-  std::vector<std::string> models, prompts, generated, depths, pairs, threads;
-  std::string cache_k = "f16", cache_v = "f16", format = "md";
+  std::vector<std::string> models, prompts, generated, depths, pairs, threads, cache_k, cache_v;
+  std::string format = "md";
   RouteFlags routes;
   std::string isa;
   std::uint32_t repetitions = 5;
@@ -69,6 +69,22 @@ Result<std::vector<std::uint64_t>> ParseAll(std::string_view flag, const std::ve
   return values;
 }
 
+/// Lists of names by comma; nothing leaves the default.
+Result<void> ParseCacheTypes(std::string_view flag, const std::vector<std::string>& lists,
+                             std::vector<const formats::Format*>& types) {
+  if (!lists.empty()) types.clear();
+  for (std::string_view rest : lists) {
+    for (bool more = true; more;) {
+      const std::size_t comma = rest.find(',');
+      BOLTBEAM_ASSIGN(const formats::Format* type, model::FindCacheFormat(flag, rest.substr(0, comma)));
+      types.push_back(type);
+      more = comma != std::string_view::npos;
+      if (more) rest.remove_prefix(comma + 1);
+    }
+  }
+  return {};
+}
+
 Result<measure::BenchRequest> BuildRequest(const Arguments& arguments) {
   measure::BenchRequest request;
   constexpr std::uint64_t kPrompt = 512, kGenerated = 128;  // llama-bench's defaults
@@ -86,17 +102,22 @@ Result<measure::BenchRequest> BuildRequest(const Arguments& arguments) {
     BOLTBEAM_ASSIGN(const auto pair, measure::ParsePromptThenGenerated(text));
     request.prompt_then_generated.push_back(pair);
   }
+  BOLTBEAM_TRY(ParseCacheTypes("-ctk", arguments.cache_k, request.keys));
+  BOLTBEAM_TRY(ParseCacheTypes("-ctv", arguments.cache_v, request.values));
+  if (measure::BuildBenchTests(request).empty()) {
+    return Fail(Code::kUsage, "-p, -n", "0 and 0", "a test that computes tokens: -p, -n or -pg above 0");
+  }
   request.repetitions = arguments.repetitions;
   request.delay_s = arguments.delay_s;
   request.warm_up = !arguments.no_warm_up;
   return request;
 }
 
-EngineFlags FlagsFor(const Arguments& arguments, std::uint32_t threads) {
+EngineFlags FlagsFor(const Arguments& arguments, const measure::BenchTest& test) {
   EngineFlags flags;
-  flags.threads = threads;
-  flags.cache_k = arguments.cache_k;
-  flags.cache_v = arguments.cache_v;
+  flags.threads = test.threads;
+  flags.cache_k = model::CacheFormatName(*test.cache.keys);
+  flags.cache_v = model::CacheFormatName(*test.cache.values);
   flags.routes = arguments.routes;
   flags.isa = arguments.isa;
   return flags;
@@ -133,21 +154,20 @@ Result<void> BenchModel(Run& run, const std::string& path) {
   BOLTBEAM_ASSIGN(report::BenchSubject subject, report::DescribeModel(model));
   subject.cpu_info = measure::ReadEnvironment().cpu_model;
   if (!run.arguments.isa.empty()) subject.cpu_info += fmt::format(" held to {}", run.arguments.isa);
-  subject.cache_type = run.arguments.cache_k;
   const std::vector<measure::BenchTest> tests = measure::BuildBenchTests(run.request);
   std::uint64_t context = 0;
   for (const measure::BenchTest& test : tests) context = std::max(context, test.Positions());
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<engine::Session> session;
-  std::uint32_t loaded_threads = 0;
+  const measure::BenchTest* loaded = nullptr;  // whose settings the engine has
   for (const measure::BenchTest& test : tests) {
-    if (!engine || test.threads != loaded_threads) {
+    if (loaded == nullptr || test.threads != loaded->threads || test.cache != loaded->cache) {
       session.reset();
       engine.reset();
-      BOLTBEAM_ASSIGN(engine, LoadEngine(run.globals, model, FlagsFor(run.arguments, test.threads), context));
+      BOLTBEAM_ASSIGN(engine, LoadEngine(run.globals, model, FlagsFor(run.arguments, test), context));
       BOLTBEAM_ASSIGN(session, engine->NewSession());
-      loaded_threads = test.threads;
-      BOLTBEAM_TRY(NoteThreads(run.globals, FlagsFor(run.arguments, test.threads), *engine));
+      loaded = &test;
+      BOLTBEAM_TRY(NoteThreads(run.globals, FlagsFor(run.arguments, test), *engine));
       subject.batch = engine->options().prompt_batch;
       subject.threads = engine->options().threads;
     }
@@ -170,10 +190,12 @@ Result<void> RunBench(const Arguments& arguments, const Globals& globals) {
   if (arguments.models.empty()) return Fail(Code::kUsage, "bench", "no model", "a GGUF file: boltbeam bench MODEL");
   if (arguments.repetitions == 0) return Fail(Code::kUsage, "-r", "0", "at least one repetition");
   if (std::isnan(arguments.delay_s)) return Fail(Code::kUsage, "--delay", "nan", "seconds");
-  BOLTBEAM_TRY(FlagsFor(arguments, 0).Kv());
   BOLTBEAM_ASSIGN(measure::BenchRequest request, BuildRequest(arguments));
-  Run run{arguments, globals, std::move(request), report::BenchFormat(arguments.format, arguments.cache_k != "f16"),
-          Sink(globals)};
+  const auto is_shown = [](const std::vector<const formats::Format*>& types) {
+    return types.size() > 1 || types.front() != model::CacheFormats().keys;
+  };
+  const report::BenchFormat format(arguments.format, is_shown(request.keys), is_shown(request.values));
+  Run run{arguments, globals, std::move(request), format, Sink(globals)};
   run.total = static_cast<std::uint32_t>(measure::BuildBenchTests(run.request).size() * arguments.models.size());
   CatchInterrupts();
   Result<void> result;
@@ -204,12 +226,8 @@ void AddBench(CLI::App& app, Globals& globals) {
   list("--pg", arguments->pairs, "PP,TG: a prompt, then a generation, timed together");
   list("-t,--threads", arguments->threads, "Threads (as few as read at full speed)");
   command->add_option("-r,--repetitions", arguments->repetitions, "Repetitions of each test")->capture_default_str();
-  command->add_option("--ctk,--cache-type-k", arguments->cache_k, "Format of cached keys")
-      ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str();
-  command->add_option("--ctv,--cache-type-v", arguments->cache_v, "Format of cached values, the same")
-      ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str();
+  list("--ctk,--cache-type-k", arguments->cache_k, "Formats of cached keys (f16): f16, f32, q8_0; a list by comma");
+  list("--ctv,--cache-type-v", arguments->cache_v, "Formats of cached values (f16)");
   arguments->routes.Add(*command);
   AddIsa(*command, arguments->isa);
   command->add_option("--delay", arguments->delay_s, "Seconds to wait before each test")

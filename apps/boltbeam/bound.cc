@@ -8,6 +8,7 @@
 #include "chip/facts.h"
 #include "commands.h"
 #include "kernel/instruction_count.h"
+#include "loading.h"
 #include "model/model.h"
 #include "roofline/bound.h"
 
@@ -15,8 +16,8 @@ namespace boltbeam::app {
 namespace {
 
 struct Arguments {
-  std::string model, chip;
-  roofline::BoundOptions options{{0, 512, 4096}, 1, 0};
+  std::string model, chip, cache_k = "f16", cache_v = "f16";
+  roofline::BoundOptions options{{0, 512, 4096}, 1, 0, {}};
   std::optional<double> bandwidth_gb_s, peak_flop_s;
 };
 
@@ -41,11 +42,13 @@ void AddInstructions(const model::Model& model, const chip::Chip& chip, roofline
 }
 
 Result<void> Bound(const Globals& globals, const Arguments& arguments) {
+  roofline::BoundOptions options = arguments.options;
+  BOLTBEAM_ASSIGN(options.cache, EngineFlags::CacheOf(arguments.cache_k, arguments.cache_v));
   BOLTBEAM_ASSIGN(const chip::Chip chip, ChipOf(globals, arguments));
   BOLTBEAM_ASSIGN(roofline::Roof roof, roofline::RoofOf(chip, arguments.bandwidth_gb_s, arguments.peak_flop_s));
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
   if (roof.vector_instructions_s) AddInstructions(model, chip, roof);
-  BOLTBEAM_ASSIGN(const roofline::Bound bound, roofline::ComputeBound(model, roof, arguments.options));
+  BOLTBEAM_ASSIGN(const roofline::Bound bound, roofline::ComputeBound(model, roof, options));
   return WriteOutput(globals, report::BoundReport(model, chip, bound, report::FormOf(globals.format)));
 }
 
@@ -67,6 +70,7 @@ void AddBoundCommand(CLI::App& app, Globals& globals, const std::string& name, c
       ->capture_default_str();
   command->add_option(prompt_flags, arguments->options.prompt, "A prompt of N tokens, computed together")
       ->check(CLI::Validator(RefuseNegative, ""));
+  AddCacheTypes(*command, arguments->cache_k, arguments->cache_v);
   command->add_option("--bandwidth", arguments->bandwidth_gb_s, "Divide by this many GB/s (1 GB = 1e9 bytes)");
   command->add_option("--peak", arguments->peak_flop_s, "Divide by this many FLOP/s");
   AddOutputFlags(*command, globals, report::FormNames());

@@ -33,12 +33,7 @@ void NoteSmallPages(const engine::MemoryUse& memory) {
 void EngineFlags::Add(CLI::App& command) {
   command.add_option("-t,--threads", threads, "Threads (as few as read at full speed)")
       ->check(CLI::Range(std::int64_t{1}, kMostThreads));
-  command.add_option("--ctk,--cache-type-k", cache_k, "Format of cached keys")
-      ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str();
-  command.add_option("--ctv,--cache-type-v", cache_v, "Format of cached values, the same")
-      ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str();
+  AddCacheTypes(command, cache_k, cache_v);
   routes.Add(command);
   AddIsa(command, isa);
   command
@@ -72,6 +67,12 @@ Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags) 
   return machine;
 }
 
+void AddCacheTypes(CLI::App& command, std::string& keys, std::string& values) {
+  const CLI::IsMember known(model::CacheFormatNames());
+  command.add_option("--ctk,--cache-type-k", keys, "Format of cached keys")->check(known)->capture_default_str();
+  command.add_option("--ctv,--cache-type-v", values, "Format of cached values")->check(known)->capture_default_str();
+}
+
 void RouteFlags::Add(CLI::App& command) {
   std::vector<std::string> names;
   for (const engine::Route& route : engine::Routes()) names.push_back(route.name);
@@ -85,16 +86,19 @@ void RouteFlags::Add(CLI::App& command) {
   add("--with", with, "Switch fusions on that are off by default");
 }
 
-Result<engine::KvFormat> EngineFlags::Kv() const {
-  if (cache_k != cache_v) {
-    return Fail(Code::kUsage, "-ctk, -ctv", fmt::format("{} and {}", cache_k, cache_v),
-                "the same format for keys and values: give both flags");
-  }
-  return cache_k == "f32" ? engine::KvFormat::kF32 : engine::KvFormat::kF16;
+Result<model::CacheFormats> EngineFlags::CacheOf(const std::string& keys, const std::string& values) {
+  model::CacheFormats cache;
+  BOLTBEAM_ASSIGN(cache.keys, model::FindCacheFormat("-ctk", keys));
+  BOLTBEAM_ASSIGN(cache.values, model::FindCacheFormat("-ctv", values));
+  return cache;
 }
 
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
                                                    const EngineFlags& flags, std::uint64_t context) {
+  if (context > model.hyper().context && model.hyper().context != 0) {
+    Note(fmt::format("warning: a context of {} tokens, beyond the {} that the model was made for", context,
+                     model.hyper().context));
+  }
   const base::Paths paths = base::ResolvePaths(globals.home);
   BOLTBEAM_ASSIGN(const chip::Chip machine, MachineFor(globals, flags));
   Progress progress("loading");
@@ -104,7 +108,7 @@ Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const
   options.with = flags.routes.with;
   options.without = flags.routes.without;
   options.geometry = flags.geometry;
-  BOLTBEAM_ASSIGN(options.kv, flags.Kv());
+  BOLTBEAM_ASSIGN(options.cache, flags.Cache());
   options.cache_folder = (paths.cache / "kernels").string();
   options.cancelled = Interrupted;
   options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };

@@ -22,21 +22,26 @@ struct RouteFlags {
 /// Adds -t, -ctk and -ctv, with llama.cpp's names, the routes' flags, --isa and --geometry, and checks their values.
 struct EngineFlags {
   std::uint32_t threads = 0;
-  std::string cache_k = "f16", cache_v = "f16";
+  std::string cache_k = "f16", cache_v = "f16";  // checked by CLI11
   RouteFlags routes;
   std::string isa;  // an instruction set of chip::InstructionSets(); empty: all that the machine has
   std::vector<engine::GeometryChoice> geometry;
 
   void Add(CLI::App& command);
-  /// kUsage when the caches of keys and values differ: this engine keeps both in one format.
-  [[nodiscard]] Result<engine::KvFormat> Kv() const;
+  [[nodiscard]] Result<model::CacheFormats> Cache() const { return CacheOf(cache_k, cache_v); }
+  /// kUsage when a cache is not kept in one of the two.
+  static Result<model::CacheFormats> CacheOf(const std::string& keys, const std::string& values);
 };
+
+/// Adds -ctk and -ctv, for one format each.
+void AddCacheTypes(CLI::App& command, std::string& keys, std::string& values);
 
 /// Adds --isa, which holds the engine to a lesser instruction set.
 void AddIsa(CLI::App& command, std::string& isa);
 
 /// This machine as the engine is to see it: held to flags.isa, and named so. kUsage when it lacks the set.
 Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags);
+
 
 /// Fills in what every command sets the same way: threads, KV format, folders, progress, Ctrl-C.
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,

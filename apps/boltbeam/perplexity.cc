@@ -64,7 +64,8 @@ std::string Json(const Arguments& arguments, const engine::Engine& engine, const
   json["model"] = arguments.model;
   json["context"] = context;
   json["threads"] = engine.options().threads;
-  json["cache_type"] = arguments.engine.cache_k;
+  json["type_k"] = arguments.engine.cache_k;
+  json["type_v"] = arguments.engine.cache_v;
   json["token_by_token"] = arguments.token_by_token;
   json["chunks"] = result.chunks;
   json["tokens"] = result.tokens;

@@ -154,8 +154,7 @@ Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds
   BOLTBEAM_TRY(run.session.Truncate(run.depth));
   // A window's tokens lie at depth, depth + 1, ...: on average half a window above.
   const std::uint64_t mean_depth = run.depth + run.tokens.size() / 2;
-  const std::uint32_t kv_bytes = run.engine.options().kv == engine::KvFormat::kF32 ? 4 : 2;
-  const std::vector<PartFloor> floors = PartFloors(run.engine.model(), mean_depth, kv_bytes);
+  const std::vector<PartFloor> floors = PartFloors(run.engine.model(), mean_depth, run.engine.options().cache);
   Result<Account> account = BuildAccount({.depth = run.depth,
                                           .floors = floors,
                                           .steps = run.engine.steps(),

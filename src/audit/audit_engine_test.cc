@@ -58,7 +58,7 @@ class Bench {
     model_ = std::make_unique<model::Model>(model::Model::Load(path).value());
     machine_ = chip::DetectThisMachine().value();
     kernels_ = std::make_unique<runtime::KernelCache>(codegen::TargetFor(machine_), folder_.string());
-    const std::uint64_t bytes = MemoryBytes(PartFloors(*model_, 0, 2));
+    const std::uint64_t bytes = MemoryBytes(PartFloors(*model_, 0, {}));
     bandwidth_ = ProbeBandwidth::Create(*kernels_, machine_, chip::UsableCpus(), bytes).value();
   }
 

@@ -133,7 +133,7 @@ TEST_F(AuditRun, ErrorsOfTheEngineComeThrough) {
 }
 
 TEST_F(AuditRun, FloorsAreTheGraphs) {
-  const std::vector<PartFloor> floors = PartFloors(engine_.model(), 8, 2);
+  const std::vector<PartFloor> floors = PartFloors(engine_.model(), 8, {});
   const auto down = std::ranges::find_if(floors, [](const PartFloor& floor) { return floor.role == "ffn_down"; });
   ASSERT_NE(down, floors.end());
   EXPECT_EQ(down->calls, 2U);
@@ -163,11 +163,12 @@ TEST_F(AuditRun, TieOutIsJudged) {
 
 TEST_F(AuditRun, AttentionIsNamedAfterItsCacheAtEveryDepth) {
   for (const std::uint64_t depth : {0, 8}) {
-    for (const std::uint32_t bytes : {2U, 4U}) {
-      const auto floors = PartFloors(engine_.model(), depth, bytes);
+    for (const char* name : {"F16", "F32"}) {
+      const formats::Format* format = formats::FindFormat(name);
+      const auto floors = PartFloors(engine_.model(), depth, {format, format});
       const auto attention = std::ranges::find(floors, "attention", &PartFloor::role);
       ASSERT_NE(attention, floors.end());
-      EXPECT_EQ(attention->format, bytes == 2 ? "F16" : "F32") << depth;
+      EXPECT_EQ(attention->format, name) << depth;
     }
   }
 }

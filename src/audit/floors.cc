@@ -6,20 +6,20 @@
 namespace boltbeam::audit {
 namespace {
 
-std::string FormatOf(const model::Operation& operation, std::uint32_t kv_element_bytes) {
+std::string FormatOf(const model::Operation& operation, const model::CacheFormats& cache) {
   if (operation.weights != nullptr) return operation.weights->format->name;
-  return operation.kind == model::OpKind::kAttention && kv_element_bytes == 2 ? "F16" : "F32";
+  return operation.kind == model::OpKind::kAttention ? cache.Name() : "F32";
 }
 
 }  // namespace
 
-std::vector<PartFloor> PartFloors(const model::Model& model, std::uint64_t depth, std::uint32_t kv_element_bytes) {
+std::vector<PartFloor> PartFloors(const model::Model& model, std::uint64_t depth, const model::CacheFormats& cache) {
   model::GraphOptions options;
   options.depth = depth;
-  options.kv_element_bytes = kv_element_bytes;
+  options.cache = cache;
   std::vector<PartFloor> floors;
   for (const model::Operation& operation : model::BuildTokenGraph(model, options)) {
-    const std::string format = FormatOf(operation, kv_element_bytes);
+    const std::string format = FormatOf(operation, cache);
     auto floor = std::ranges::find_if(
         floors, [&](const PartFloor& f) { return f.role == operation.role && f.format == format; });
     if (floor == floors.end()) floor = floors.insert(floors.end(), {operation.role, format, 0, 0, 0});

@@ -11,7 +11,7 @@
 namespace boltbeam::audit {
 
 /// Of one token at this depth. In the graph's order.
-std::vector<PartFloor> PartFloors(const model::Model& model, std::uint64_t depth, std::uint32_t kv_element_bytes);
+std::vector<PartFloor> PartFloors(const model::Model& model, std::uint64_t depth, const model::CacheFormats& cache);
 
 /// Bytes of memory that one token reads: weights and KV cache.
 std::uint64_t MemoryBytes(std::span<const PartFloor> floors);

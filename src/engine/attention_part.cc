@@ -1,6 +1,7 @@
 #include "engine/attention_part.h"
 
 #include "engine/routes.h"
+#include "kernel/families/elementwise.h"
 
 namespace boltbeam::engine {
 
@@ -34,10 +35,12 @@ Result<void> AttentionPart::AddRope(const model::Operation& operation) {
   by_heads_ = plan_.Take(kAttentionByHeads, HeadsFit(c.model, operation.layer, table_of, plan_.threads()));
   if (!by_heads_) plan_.EndPhase();
   std::byte* const table = IsLocal(operation) ? w.local_rope_table : w.rope_table;
+  const bool is_coded = c.attention.key.IsCoded();
   Buffers queries, keys, values;
   for (std::uint32_t t = 0; t < plan_.threads(); ++t) {
     queries.push_back({plan_.Heads(Role::kAttnQ, t), table, w.state});
-    keys.push_back({plan_.Heads(Role::kAttnK, t), table, w.state, KeyCache(operation)});
+    keys.push_back({plan_.Heads(Role::kAttnK, t), table, w.state});
+    if (!is_coded) keys.back().push_back(KeyCache(operation));
     values.push_back({plan_.Heads(Role::kAttnV, t), w.state, ValueCache(operation)});
     if (!c.attention.has_norm) continue;
     queries.back().push_back(c.weights.vector(*c.model.Find(Role::kAttnQNorm, operation.layer)));
@@ -48,8 +51,27 @@ Result<void> AttentionPart::AddRope(const model::Operation& operation) {
   plan_.AddStep(kernel::BuildRope(c.attention, true), operation.role, "F32", by_head(hyper.kv_heads), std::move(keys));
   plan_.AddStep(kernel::BuildAppendValues(c.attention), operation.role, "F32", by_head(hyper.kv_heads),
                 std::move(values));
+  if (is_coded) AddCodes(operation);
   if (!by_heads_) plan_.EndPhase();
   return {};
+}
+
+void AttentionPart::AddCodes(const model::Operation& operation) {
+  const std::uint32_t heads = plan_.hyper().heads, kv_heads = plan_.hyper().kv_heads;
+  const Workspace& w = plan_.workspace();
+  const kernel::AttentionShape& shape = plan_.context().attention;
+  Buffers keys, queries;
+  for (std::uint32_t t = 0; t < plan_.threads(); ++t) {
+    keys.push_back({plan_.Heads(Role::kAttnK, t), w.state, KeyCache(operation)});
+    queries.push_back({plan_.Heads(Role::kAttnQ, t), w.query_codes});
+  }
+  plan_.AddStep(kernel::BuildAppendKeyCodes(shape), operation.role, "F32", PlanAssembly::Once(kv_heads),
+                std::move(keys));
+  // While decoding a thread codes the heads that it has rotated; columns are shared among the threads otherwise.
+  if (!plan_.decode()) plan_.EndPhase();
+  const std::uint64_t head_bytes = std::uint64_t{shape.head_dim} * 4;
+  plan_.AddStep(kernel::BuildQuantize({shape.head_dim, head_bytes, 0, plan_.lanes()}, shape.QueryCodes()),
+                operation.role, "F32", {heads, true, PerChunk::kNo, false}, std::move(queries));
 }
 
 Result<void> AttentionPart::AddAttention(const model::Operation& operation) {
@@ -59,10 +81,10 @@ Result<void> AttentionPart::AddAttention(const model::Operation& operation) {
   BOLTBEAM_ASSIGN(const std::vector<std::byte*> scratch, plan_.ThreadScratch("scores", shape.ScratchBytes()));
   Buffers buffers;
   for (std::uint32_t t = 0; t < plan_.threads(); ++t) {
-    buffers.push_back(
-        {plan_.Heads(Role::kAttnQ, t), KeyCache(operation), ValueCache(operation), w.state, w.partial, scratch[t]});
+    void* const query = shape.key.IsCoded() ? w.query_codes : plan_.Heads(Role::kAttnQ, t);
+    buffers.push_back({query, KeyCache(operation), ValueCache(operation), w.state, w.partial, scratch[t]});
   }
-  const std::string format = shape.kv == kernel::Memory::kF16 ? "F16" : "F32";
+  const std::string format = plan_.context().options.cache.Name();
   const PerChunk per_chunk = shape.window == 0 ? PerChunk::kAll : PerChunk::kWindow;
   plan_.AddStep(kernel::BuildAttention(shape), operation.role, format, {hyper.kv_heads, false, per_chunk, false},
                 std::move(buffers));

@@ -18,6 +18,8 @@ class AttentionPart {
   Result<void> AddAttention(const model::Operation& operation);
 
  private:
+  /// Keys into the cache as codes, and the queries that meet them as codes.
+  void AddCodes(const model::Operation& operation);
   [[nodiscard]] bool IsLocal(const model::Operation& operation) const;
   [[nodiscard]] kernel::AttentionShape ShapeOf(const model::Operation& operation) const;
   [[nodiscard]] std::byte* KeyCache(const model::Operation& operation) const;

@@ -23,6 +23,24 @@ constexpr std::uint64_t kDefaultContext = 4096;
 constexpr std::uint64_t kMaxContext = 1ULL << 24;  // an address of a cache must fit 64 bits with room to spare
 constexpr std::uint32_t kMaxPromptBatch = 512;
 
+kernel::CacheElement ElementOf(const formats::Format& format) {
+  const std::optional<formats::Encoding> encoding = format.layout->encoding;
+  if (!encoding) return {kernel::Memory::kU8, format.elements};
+  return {*encoding == formats::Encoding::kF16 ? kernel::Memory::kF16 : kernel::Memory::kWord};
+}
+
+/// Whole blocks of a head's dims.
+Result<void> CheckCache(const model::CacheFormats& cache, std::uint32_t head_dim) {
+  for (const formats::Format* format : {cache.keys, cache.values}) {
+    if (!model::CanCache(*format) || head_dim % format->elements != 0) {
+      return Fail(Code::kKernelIllegal, fmt::format("a KV cache in {}", format->name),
+                  fmt::format("heads of {} dimensions", head_dim),
+                  fmt::format("a multiple of the {} that share a scale, or another -ctk, -ctv", format->elements));
+    }
+  }
+  return {};
+}
+
 kernel::AttentionShape AttentionShapeOf(const model::Model& model, const Options& options,
                                         const kernel::VectorFacts& facts) {
   const model::HyperParameters& hyper = model.hyper();
@@ -37,7 +55,9 @@ kernel::AttentionShape AttentionShapeOf(const model::Model& model, const Options
   shape.scale = static_cast<float>(hyper.attention_scale);
   shape.chunk = kChunk;
   shape.context = AlignUp<std::uint64_t>(options.context, kChunk);
-  shape.kv = options.kv == KvFormat::kF16 ? kernel::Memory::kF16 : kernel::Memory::kWord;
+  shape.key = ElementOf(*options.cache.keys);
+  shape.value = ElementOf(*options.cache.values);
+  shape.dot = facts.has_dot4 ? kernel::Dot::kDot4 : kernel::Dot::kMaddHalves;
   shape.lanes = facts.lanes;
   shape.registers = facts.registers;
   return shape;
@@ -85,6 +105,7 @@ class MachineEngine final : public Engine {
     facts_ = kernel::VectorFactsOf(chip);
     machine_.model = &model_;
     machine_.options = options_;
+    BOLTBEAM_TRY(CheckCache(options_.cache, model_.hyper().head_dim));
     machine_.attention = AttentionShapeOf(model_, options_, facts_);
     const model::HyperParameters& hyper = model_.hyper();
     BOLTBEAM_ASSIGN(machine_.rope_frequencies, RopeFrequencies(model_, hyper.rope_base, hyper.rope_frequency_scale));
@@ -188,6 +209,10 @@ class MachineEngine final : public Engine {
       for (std::byte*& stream : w.streams) BOLTBEAM_TRY(allocate(stream, kernel::OutputStride(hyper.hidden)));
     }
     BOLTBEAM_TRY(allocate(w.query, columns * machine_.attention.QueryStride()));
+    if (machine_.attention.key.IsCoded()) {
+      const std::uint64_t head_bytes = machine_.attention.QueryCodes().ColumnBytes(hyper.head_dim);
+      BOLTBEAM_TRY(allocate(w.query_codes, columns * hyper.heads * head_bytes));
+    }
     BOLTBEAM_TRY(allocate(w.key, columns * machine_.attention.KeyStride()));
     BOLTBEAM_TRY(allocate(w.value, columns * machine_.attention.KeyStride()));
     BOLTBEAM_TRY(allocate(w.gate, columns * kernel::OutputStride(hyper.ffn)));

@@ -18,16 +18,15 @@
 #include "chip/facts.h"
 #include "engine/geometry_choice.h"
 #include "kernel/program.h"
+#include "model/cache_format.h"
 #include "model/model.h"
 
 namespace boltbeam::engine {
 
-enum class KvFormat : std::uint8_t { kF16, kF32 };
-
 struct Options {
   std::uint32_t threads = 0;  // 0: one per usable physical core
   std::uint64_t context = 0;  // positions of the KV cache; 0: min(4096, the model's)
-  KvFormat kv = KvFormat::kF16;
+  model::CacheFormats cache;
   std::uint32_t prompt_batch = 64;         // tokens per pass over the weights while reading a prompt (at least 8)
   std::uint64_t piece_bytes = 64 << 10;    // of a share that another thread may take over (route shared-tails)
   std::string cache_folder;                // compiled kernels

@@ -93,8 +93,8 @@ struct Plan {
 /// Buffers that all plans of an engine share.
 struct Workspace {
   std::uint32_t max_columns = 1;
-  std::byte *rows = nullptr, *x = nullptr, *query = nullptr, *key = nullptr, *value = nullptr, *gate = nullptr,
-            *up = nullptr;
+  std::byte *rows = nullptr, *x = nullptr, *query = nullptr, *query_codes = nullptr, *key = nullptr, *value = nullptr,
+            *gate = nullptr, *up = nullptr;
   // The stream that the decode plan reads and writes: of each thread's own when norms add to it, else x for all.
   std::vector<std::byte*> streams;
   std::byte* branch = nullptr;  // what a block adds to the stream, before its norm

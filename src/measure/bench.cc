@@ -117,16 +117,23 @@ Result<std::pair<std::uint64_t, std::uint64_t>> ParsePromptThenGenerated(std::st
 
 std::vector<BenchTest> BuildBenchTests(const BenchRequest& request) {
   std::vector<BenchTest> tests;
+  model::CacheFormats cache;
   const auto add = [&](std::uint64_t threads, std::uint64_t prompt, std::uint64_t generated, std::uint64_t depth) {
     if (prompt + generated == 0) return;
-    tests.push_back({static_cast<std::uint32_t>(threads), prompt, generated, depth});
+    tests.push_back({static_cast<std::uint32_t>(threads), prompt, generated, depth, cache});
+  };
+  const auto add_all = [&](std::uint64_t threads) {
+    for (const std::uint64_t depth : request.depths) {
+      for (const std::uint64_t prompt : request.prompts) add(threads, prompt, 0, depth);
+      for (const std::uint64_t generated : request.generated) add(threads, 0, generated, depth);
+      for (const auto& [prompt, generated] : request.prompt_then_generated) add(threads, prompt, generated, depth);
+    }
   };
   const std::vector<std::uint64_t> threads = request.threads.empty() ? std::vector<std::uint64_t>{0} : request.threads;
-  for (const std::uint64_t count : threads) {
-    for (const std::uint64_t depth : request.depths) {
-      for (const std::uint64_t prompt : request.prompts) add(count, prompt, 0, depth);
-      for (const std::uint64_t generated : request.generated) add(count, 0, generated, depth);
-      for (const auto& [prompt, generated] : request.prompt_then_generated) add(count, prompt, generated, depth);
+  for (const formats::Format* keys : request.keys) {
+    for (const formats::Format* values : request.values) {
+      cache = {keys, values};
+      for (const std::uint64_t count : threads) add_all(count);
     }
   }
   return tests;

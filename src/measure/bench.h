@@ -22,12 +22,14 @@ struct BenchTest {
   std::uint64_t n_prompt = 0;
   std::uint64_t n_gen = 0;
   std::uint64_t n_depth = 0;
+  model::CacheFormats cache;
 
   [[nodiscard]] std::uint64_t Positions() const { return n_depth + n_prompt + n_gen; }
 };
 
 struct BenchRequest {
   std::vector<std::uint64_t> prompts{512}, generated{128}, depths{0}, threads;
+  std::vector<const formats::Format*> keys{formats::FindFormat("F16")}, values{formats::FindFormat("F16")};
   std::vector<std::pair<std::uint64_t, std::uint64_t>> prompt_then_generated;  // -pg
   std::uint32_t repetitions = 5;
   double delay_s = 0;  // before each test
@@ -41,8 +43,8 @@ Result<std::vector<std::uint64_t>> ParseRanges(std::string_view flag, std::strin
 /// "512,128": a prompt and what is generated after it.
 Result<std::pair<std::uint64_t, std::uint64_t>> ParsePromptThenGenerated(std::string_view text);
 
-/// In llama-bench's order: threads, then depths, then prompts, generations and pairs; tests that do nothing are left
-/// out.
+/// In llama-bench's order: formats of keys, of values, threads, then depths, then prompts, generations and pairs; tests
+/// that do nothing are left out.
 std::vector<BenchTest> BuildBenchTests(const BenchRequest& request);
 
 /// Random valid token ids, the same for the same seed: a longer sequence begins with the shorter one.

@@ -89,7 +89,7 @@ class GraphBuilder {
     const std::uint64_t rotated = QueryElements() + KvElements();
     Elementwise(OpKind::kRope, "rope", rotated, rotated,
                 3 * rotated + (model_.architecture().qk_norm ? 4 * rotated : 0));
-    operations_.back().kv_append_bytes = 2 * KvElements() * options_.kv_element_bytes * columns_;
+    operations_.back().kv_append_bytes = options_.cache.Bytes(KvElements()) * columns_;
   }
 
   /// Positions that the tokens of a sequence look at, summed: each sees those before it and itself.
@@ -106,7 +106,7 @@ class GraphBuilder {
     Operation& operation = Add(OpKind::kAttention, "attention");
     // Tokens of one sequence share one read of its cache; every sequence has its own.
     operation.kv_bytes =
-        2 * KvElements() * options_.kv_element_bytes * hyper_.KvPositions(layer, options_.depth) * options_.sequences;
+        options_.cache.Bytes(KvElements()) * hyper_.KvPositions(layer, options_.depth) * options_.sequences;
     operation.activation_bytes = kActivationBytes * 2 * QueryElements() * columns_;
     operation.flops = 4 * QueryElements() * SeenPositions(layer) * options_.sequences;  // scores and weighted sum
   }

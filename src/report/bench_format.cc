@@ -47,8 +47,8 @@ std::vector<Field> Fields(const BenchSubject& subject, const measure::BenchSampl
           text("cpu_mask", "0x0"),
           flag("cpu_strict", false),
           number("poll", 50),
-          text("type_k", subject.cache_type),
-          text("type_v", subject.cache_type),
+          text("type_k", model::CacheFormatName(*samples.test.cache.keys)),
+          text("type_v", model::CacheFormatName(*samples.test.cache.values)),
           {"n_gpu_layers", Kind::kNumber, "-1"},
           number("n_cpu_moe", 0),
           text("split_mode", "layer"),
@@ -160,15 +160,17 @@ std::string MarkdownLine(const std::vector<Column>& columns, const std::vector<s
 }
 
 std::string MarkdownRow(const BenchSubject& subject, const measure::BenchSamples& samples, bool header,
-                        bool show_cache_type) {
+                        bool show_type_k, bool show_type_v) {
   std::vector<Column> columns{{"model", 30, true}, {"size", 10}, {"params", 10}, {"backend", 10, true}, {"threads", 7}};
   std::vector<std::string> cells{subject.model_type, SizeText(subject.model_bytes),
                                  ParametersText(subject.model_parameters), "CPU",
                                  std::to_string(samples.test.threads != 0 ? samples.test.threads : subject.threads)};
-  if (show_cache_type) {
-    columns.insert(columns.end(), {{"type_k", 6}, {"type_v", 6}});
-    cells.insert(cells.end(), {subject.cache_type, subject.cache_type});
-  }
+  const auto show = [&](std::string_view name, const formats::Format& format) {
+    columns.push_back({name, 6});
+    cells.push_back(model::CacheFormatName(format));
+  };
+  if (show_type_k) show("type_k", *samples.test.cache.keys);
+  if (show_type_v) show("type_v", *samples.test.cache.values);
   columns.insert(columns.end(), {{"test", 15}, {"t/s", 20}});
   const std::vector<double> rates = samples.TokensPerSecond();
   cells.push_back(TestName(samples.test));
@@ -219,14 +221,14 @@ Result<BenchSubject> DescribeModel(const model::Model& model) {
   return subject;
 }
 
-BenchFormat::BenchFormat(std::string name, bool show_cache_type)
-    : name_(std::move(name)), show_cache_type_(show_cache_type) {}
+BenchFormat::BenchFormat(std::string name, bool show_type_k, bool show_type_v)
+    : name_(std::move(name)), show_type_k_(show_type_k), show_type_v_(show_type_v) {}
 
 std::string BenchFormat::Begin() { return name_ == "json" ? "[\n" : ""; }
 
 std::string BenchFormat::Row(const BenchSubject& subject, const measure::BenchSamples& samples) {
   const bool first = rows_++ == 0;
-  if (name_ == "md") return MarkdownRow(subject, samples, first, show_cache_type_);
+  if (name_ == "md") return MarkdownRow(subject, samples, first, show_type_k_, show_type_v_);
   const std::vector<Field> fields = Fields(subject, samples);
   if (name_ == "csv") return CsvRow(fields, first);
   if (name_ == "jsonl") return JsonLine(fields, samples);

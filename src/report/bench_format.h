@@ -21,7 +21,6 @@ struct BenchSubject {
   std::uint64_t model_parameters = 0;
   std::uint32_t batch = 0;  // tokens per pass over the weights
   std::uint32_t threads = 0;
-  std::string cache_type = "f16";
 };
 
 /// Type, size and parameters as llama-bench states them.
@@ -31,14 +30,15 @@ Result<BenchSubject> DescribeModel(const model::Model& model);
 class BenchFormat {
  public:
   /// name: md, csv, json or jsonl.
-  explicit BenchFormat(std::string name, bool show_cache_type = false);
+  /// In md, the columns of settings that are shown: type_k, type_v.
+  explicit BenchFormat(std::string name, bool show_type_k = false, bool show_type_v = false);
   std::string Begin();
   std::string Row(const BenchSubject& subject, const measure::BenchSamples& samples);
   std::string End();
 
  private:
   std::string name_;
-  bool show_cache_type_;
+  bool show_type_k_, show_type_v_;
   std::uint64_t rows_ = 0;
 };
 

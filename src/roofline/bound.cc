@@ -49,10 +49,11 @@ void FinishPart(Part& part, const Roof& roof, std::optional<double> ridge) {
 
 class PartList {
  public:
+  explicit PartList(const model::CacheFormats& cache) : cache_(cache) {}
+
   void Add(const Operation& operation) {
     const bool table = operation.kind == OpKind::kMatmul;
-    Part& part =
-        Find(operation.role, table || operation.kind == OpKind::kEmbed ? operation.weights->format->name : "f16");
+    Part& part = Find(operation.role, FormatOf(operation));
     ++part.calls;
     part.streams = operation.Streams();
     part.flops += static_cast<double>(operation.flops);
@@ -73,6 +74,14 @@ class PartList {
   std::vector<Part> Take() { return std::move(parts_); }
 
  private:
+  std::string FormatOf(const Operation& operation) const {
+    if (operation.kind == OpKind::kMatmul || operation.kind == OpKind::kEmbed) return operation.weights->format->name;
+    // Plain floats go by the name that the lines of activations have.
+    const bool is_float = cache_.keys == cache_.values && cache_.keys->layout->encoding;
+    if (operation.kind != OpKind::kAttention) return "f16";
+    return is_float ? model::CacheFormatName(*cache_.keys) : cache_.Name();
+  }
+
   Part& Find(std::string_view role, std::string_view format) {
     for (Part& part : parts_) {
       if (part.role == role && part.format == format) return part;
@@ -83,6 +92,7 @@ class PartList {
     return part;
   }
 
+  const model::CacheFormats& cache_;
   std::vector<Part> parts_;
 };
 
@@ -105,6 +115,7 @@ model::GraphOptions GraphOptionsOf(const BoundOptions& options, std::uint64_t de
   graph.tokens = options.prompt > 0 ? options.prompt : 1;
   graph.sequences = options.batch;
   graph.depth = depth;
+  graph.cache = options.cache;
   return graph;
 }
 
@@ -202,7 +213,7 @@ Result<Bound> ComputeBound(const model::Model& model, const Roof& roof, const Bo
   if (bound.ridge_ops_per_byte) {
     bound.crossover_batch = CrossoverBatch(bound.bits_per_weight, *bound.ridge_ops_per_byte);
   }
-  PartList list;
+  PartList list(options.cache);
   for (const std::uint64_t depth : options.depths) {
     const model::GraphOptions graph = GraphOptionsOf(options, depth);
     const std::vector<Operation> operations = model::BuildTokenGraph(model, graph);

@@ -40,7 +40,7 @@ std::string_view LimitName(Limit limit);
 /// One line of the bound: a part in one format.
 struct Part {
   std::string role;
-  std::string format;  // of its weights; "f16" of activations and the KV cache
+  std::string format;  // of its weights or of the KV cache; "f16" of activations
   std::uint64_t calls = 0;
   double bytes = 0;             // that one pass must read: weights, KV cache or activations
   double activation_bytes = 0;  // in and out, 16 bits each
@@ -82,6 +82,7 @@ struct BoundOptions {
   std::vector<std::uint64_t> depths{0};  // the first is the one whose parts are listed
   std::uint64_t batch = 1;               // sequences that decode together
   std::uint64_t prompt = 0;              // tokens of one prompt; 0: decoding
+  model::CacheFormats cache;
 };
 
 /// kBoundOptions when a number is out of range.

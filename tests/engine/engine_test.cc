@@ -29,9 +29,11 @@ std::vector<std::int32_t> Greedy(Session& session, std::span<const std::int32_t>
 
 class ExactnessTest : public testing::TestWithParam<std::string> {};
 
+model::CacheFormats InF32() { return {formats::FindFormat("F32"), formats::FindFormat("F32")}; }
+
 TEST_P(ExactnessTest, LogitsAgreeWithDoublePrecisionInBatchesAndTokenByToken) {
   Options options;
-  options.kv = KvFormat::kF32;
+  options.cache = InF32();
   options.prompt_batch = 8;
   const Loaded loaded = Load(Synth(GetParam()), options);
   ReferenceModel reference(*loaded.model);
@@ -52,7 +54,7 @@ TEST_P(ExactnessTest, LogitsAgreeWithDoublePrecisionInBatchesAndTokenByToken) {
 
 TEST_P(ExactnessTest, MistakesAreFound) {
   Options options;
-  options.kv = KvFormat::kF32;
+  options.cache = InF32();
   const Loaded loaded = Load(Synth(GetParam()), options);
   const std::vector<std::int32_t> tokens = Tokens(12, loaded.model->hyper().vocab);
   ASSERT_TRUE(loaded.session->Prompt(tokens));
@@ -76,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ExactnessTest,
 // A window that begins in a later chunk of the KV cache than the context.
 TEST(WindowTest, ChunksBeforeTheWindowAreLeftOut) {
   Options options;
-  options.kv = KvFormat::kF32;
+  options.cache = InF32();
   options.prompt_batch = 16;
   const Loaded loaded = Load(Synth("tiny-gemma3:F32"), options);
   ReferenceModel reference(*loaded.model);

@@ -4,16 +4,26 @@
 
 #include <algorithm>
 
+#include "kernel/families/cache_place.h"
 #include "kernel/families/state.h"
 
 namespace boltbeam::kernel {
 namespace {
 
-constexpr float kMasked = -1.0e30F;
+constexpr std::uint32_t kEvenBytes = 0x00FF00FF;
+constexpr std::int32_t kQuad = 4;        // codes of a word
+constexpr float kMostWeight = 32767;     // of a position, as a signed half
+constexpr float kLeastLargest = 1e-30F;  // bounds the inverse of weights that are all 0
 
-/// Chunks that this pass attends to.
-Value ChunksOf(Builder& b, std::uint32_t state, const AttentionShape& shape) {
-  return Widen(StateWord(b, state, shape.window == 0 ? kStateChunks : kStateWindowChunks));
+/// Nothing when both are f16.
+std::string ElementNames(const AttentionShape& shape) {
+  const auto name = [](const CacheElement& element) {
+    if (element.IsCoded()) return fmt::format("e{}", element.block);
+    return std::string(element.memory == Memory::kF16 ? "f16" : "f32");
+  };
+  const std::string key = name(shape.key), value = name(shape.value);
+  if (key == "f16" && value == "f16") return "";
+  return fmt::format(".{}.{}{}", key, value, shape.key.IsCoded() && shape.dot == Dot::kDot4 ? ".dot4" : "");
 }
 
 class Attention {
@@ -22,9 +32,11 @@ class Attention {
       : s_(shape),
         lanes_(shape.lanes),
         group_(shape.heads / shape.kv_heads),
+        codes_(shape.key.IsCoded() ? shape.QueryCodes() : ActivationLayout()),
+        query_bytes_(static_cast<std::int64_t>(codes_.ColumnBytes(shape.head_dim))),
         b_(fmt::format("attention.h{}.kv{}.d{}.chunk{}{}.l{}{}", shape.heads, shape.kv_heads, shape.head_dim,
                        shape.chunk, shape.window == 0 ? "" : fmt::format(".w{}", shape.window), shape.lanes,
-                       shape.kv == Memory::kF16 ? "" : ".f32"),
+                       ElementNames(shape)),
            fmt::format("softmax(q k / scale) v over {} positions for the {} query heads of a KV head{}", shape.chunk,
                        group_, shape.window == 0 ? "" : fmt::format(", {} back", shape.window))) {
     query_ = b_.AddBuffer("query");
@@ -63,8 +75,8 @@ class Attention {
 
  private:
   void Column(Value head, Value chunk, Value chunks, Value column, Value cache, Value count) {
-    const Value query =
-        column * static_cast<std::int64_t>(s_.QueryStride()) + head * (std::int64_t{group_} * s_.head_dim * 4);
+    const std::int64_t stride = codes_.is_float ? static_cast<std::int64_t>(s_.QueryStride()) : query_bytes_ * s_.heads;
+    const Value query = column * stride + head * (query_bytes_ * group_);
     const std::vector<Value> largest = Scores(query, cache, count);
     std::vector<Value> tops, sums;
     for (std::uint32_t g = 0; g < group_; ++g) tops.push_back(ReduceMax(largest[g]));
@@ -76,11 +88,15 @@ class Attention {
       b_.Store(partial_, row, ReduceAdd(sums[g]), Memory::kWord, 4);
       rows_[g] = row;
     }
-    WeightedSum(cache, count);
+    if (s_.value.IsCoded()) {
+      CodedSum(cache, count);
+    } else {
+      WeightedSum(cache, count);
+    }
   }
 
-  std::int64_t RowBytes() const { return static_cast<std::int64_t>(s_.PositionBytes()); }
   Type F() const { return {Scalar::kF32, lanes_}; }
+  Type I() const { return {Scalar::kI32, lanes_}; }
   std::int64_t ScratchRow(std::uint32_t g) const { return std::int64_t{g} * s_.chunk * 4; }
 
   /// Valid lanes of the vector that starts at position `at` of the chunk.
@@ -93,37 +109,88 @@ class Attention {
   /// The first whole vector of positions with a visible one.
   Value FirstVector() { return s_.window == 0 ? begin_ : begin_ / lanes_ * lanes_; }
 
-  /// Writes the chunk's scaled scores to scratch; returns for every query head the largest per lane.
-  std::vector<Value> Scores(Value query, Value cache, Value count) {
+  /// Query heads times the keys of a vector of positions.
+  std::vector<Value> Dots(Value query, Value keys) {
     const std::uint32_t unroll = LanesFor(s_.head_dim, 16);
     const std::uint32_t chains = std::min<std::uint32_t>(unroll, std::max<std::uint32_t>(1, 8 / group_));
+    const auto vector_bytes = static_cast<std::int64_t>(s_.key.Bytes(lanes_));
+    std::vector<Value> carried{keys};
+    carried.resize(1 + std::size_t{group_} * chains, b_.F32(0, lanes_));
+    const Value to = b_.I64(std::int64_t{s_.head_dim} * 4);
+    carried = b_.Loop(b_.I64(0), to, b_.I64(4 * unroll), carried, [&](Value d, std::span<const Value> in) {
+      std::vector<Value> next(in.begin(), in.end());
+      for (std::uint32_t i = 0; i < unroll; ++i) {
+        const Value key = b_.Load(keys_, F(), s_.key.memory, in[0], i * vector_bytes, true);
+        for (std::uint32_t g = 0; g < group_; ++g) {
+          Value& sum = next[1 + g * chains + i % chains];
+          const std::int64_t element = g * query_bytes_ + std::int64_t{i} * 4;
+          sum = Fma(key, b_.LoadBroadcast(query_, F(), Memory::kWord, query + d, element), sum);
+        }
+      }
+      next[0] = in[0] + unroll * vector_bytes;
+      return next;
+    });
+    std::vector<Value> dots;
+    for (std::uint32_t g = 0; g < group_; ++g) {
+      Value sum = carried[1 + g * chains];
+      for (std::uint32_t chain = 1; chain < chains; ++chain) sum = sum + carried[1 + g * chains + chain];
+      dots.push_back(sum);
+    }
+    return dots;
+  }
+
+  /// The same in codes: a block's dims are a sum of integers, then the two scales.
+  std::vector<Value> CodedDots(Value query, Value keys) {
+    const std::int64_t block = s_.key.block;
+    const std::vector<Value> zeros(group_, b_.F32(0, lanes_));
+    return b_.Loop(
+        b_.I64(0), b_.I64(s_.head_dim / block), b_.I64(1), zeros, [&](Value index, std::span<const Value> in) {
+          const Value codes = keys + index * (block * lanes_);
+          const Value scales = keys + index * (std::int64_t{2} * lanes_);
+          const Value own = query + index * std::int64_t{codes_.block_bytes};
+          const auto broadcast = [&](Type type, std::uint32_t g, std::int64_t offset) {
+            return b_.LoadBroadcast(query_, type, Memory::kWord, own, g * query_bytes_ + offset);
+          };
+          std::vector<Value> dots, next;
+          for (std::uint32_t g = 0; g < group_; ++g) dots.push_back(broadcast(I(), g, codes_.sums_offset));
+          for (std::int64_t at = 0; at < block; at += kQuad) {
+            const Value words = b_.Load(keys_, I(), Memory::kWord, codes, at * lanes_, true);
+            if (s_.dot == Dot::kDot4) {
+              for (std::uint32_t g = 0; g < group_; ++g) dots[g] = Dot4(dots[g], words, broadcast(I(), g, at));
+              continue;
+            }
+            const auto [even, odd] = Halves(words);
+            for (std::uint32_t g = 0; g < group_; ++g) {
+              dots[g] = dots[g] + MaddHalves(even, broadcast(I(), g, at * 2));
+              dots[g] = dots[g] + MaddHalves(odd, broadcast(I(), g, at * 2 + 4));
+            }
+          }
+          const Value scale = b_.Load(keys_, F(), Memory::kF16, scales, std::int64_t{s_.head_dim} * lanes_, true);
+          for (std::uint32_t g = 0; g < group_; ++g) {
+            next.push_back(Fma(scale * broadcast(F(), g, codes_.scale_offset), ToF32(dots[g]), in[g]));
+          }
+          return next;
+        });
+  }
+
+  /// Bytes 0 and 2 of every word, and bytes 1 and 3, as halves.
+  static std::pair<Value, Value> Halves(Value words) {
+    const Value mask = words.builder().U32(kEvenBytes, words.lanes());
+    return {words & mask, Shr(words, 8) & mask};
+  }
+
+  /// Writes the chunk's scaled scores to scratch; returns for every query head the largest per lane.
+  std::vector<Value> Scores(Value query, Value cache, Value count) {
     const std::vector<Value> lowest(group_, b_.F32(kMasked, lanes_));
     b_.Note(fmt::format("scores: {} positions at a time, one a lane", lanes_));
     return b_.Loop(FirstVector(), count, b_.I64(lanes_), lowest, [&](Value at, std::span<const Value> top) {
-      const Value keys = cache + at * RowBytes();
-      std::vector<Value> carried{keys};
-      carried.resize(1 + std::size_t{group_} * chains, b_.F32(0, lanes_));
-      const Value to = b_.I64(std::int64_t{s_.head_dim} * 4);
-      carried = b_.Loop(b_.I64(0), to, b_.I64(4 * unroll), carried, [&](Value d, std::span<const Value> in) {
-        std::vector<Value> next(in.begin(), in.end());
-        for (std::uint32_t i = 0; i < unroll; ++i) {
-          const std::int64_t vector = std::int64_t{i} * lanes_ * s_.KvElementBytes();
-          const Value key = b_.Load(keys_, F(), s_.kv, in[0], vector, true);
-          for (std::uint32_t g = 0; g < group_; ++g) {
-            Value& sum = next[1 + g * chains + i % chains];
-            const std::int64_t element = (std::int64_t{g} * s_.head_dim + i) * 4;
-            sum = Fma(key, b_.LoadBroadcast(query_, F(), Memory::kWord, query + d, element), sum);
-          }
-        }
-        next[0] = in[0] + std::int64_t{unroll} * lanes_ * s_.KvElementBytes();
-        return next;
-      });
+      const Value keys = cache + at * static_cast<std::int64_t>(s_.KeyBytes());
+      const std::vector<Value> dots = s_.key.IsCoded() ? CodedDots(query, keys) : Dots(query, keys);
       const Value valid = Valid(at, count);
+      const float scale = s_.key.IsCoded() ? s_.scale / static_cast<float>(s_.MixedDims()) : s_.scale;
       std::vector<Value> result;
       for (std::uint32_t g = 0; g < group_; ++g) {
-        Value score = carried[1 + g * chains];
-        for (std::uint32_t chain = 1; chain < chains; ++chain) score = score + carried[1 + g * chains + chain];
-        score = Select(valid, score * b_.F32(s_.scale, lanes_), b_.F32(kMasked, lanes_));
+        const Value score = Select(valid, dots[g] * b_.F32(scale, lanes_), b_.F32(kMasked, lanes_));
         b_.Store(scratch_, at * 4, score, Memory::kWord, ScratchRow(g));
         result.push_back(Max(top[g], score));
       }
@@ -154,6 +221,7 @@ class Attention {
     std::uint32_t tile = vectors;
     while (tile > 1 && (tile * group_ > s_.registers * 3 / 4 || vectors % tile != 0)) --tile;
     const Type type{Scalar::kF32, width};
+    const auto row_bytes = static_cast<std::int64_t>(s_.ValueBytes());
     for (std::uint32_t start = 0; start < vectors; start += tile) {
       const std::vector<Value> zeros(std::size_t{tile} * group_, b_.F32(0, width));
       b_.Note(fmt::format("values x weights, dimensions {} to {}", start * width, (start + tile) * width - 1));
@@ -165,8 +233,8 @@ class Attention {
               weights.push_back(b_.LoadBroadcast(scratch_, type, Memory::kWord, at * 4, ScratchRow(g)));
             }
             for (std::uint32_t v = 0; v < tile; ++v) {
-              const std::int64_t offset = std::int64_t{start + v} * width * s_.KvElementBytes();
-              const Value value = b_.Load(values_, type, s_.kv, cache + at * RowBytes(), offset, true);
+              const auto offset = static_cast<std::int64_t>(s_.value.Bytes(std::uint64_t{start + v} * width));
+              const Value value = b_.Load(values_, type, s_.value.memory, cache + at * row_bytes, offset, true);
               for (std::uint32_t g = 0; g < group_; ++g)
                 next[g * tile + v] = Fma(weights[g], value, next[g * tile + v]);
             }
@@ -180,9 +248,113 @@ class Attention {
     }
   }
 
+  std::int64_t WeightRow(std::uint32_t g) const { return ScratchRow(group_) + std::int64_t{g} * s_.chunk * 2; }
+
+  /// What the weights of a head's positions in a block of dims became: halves in scratch, four positions in the order 0
+  /// 2 1 3 as the products want them.
+  struct BlockWeights {
+    Value factor;     // f32: what one stands for
+    Value minus_sum;  // i32: the sum times -kCodeBias
+  };
+
+  std::vector<BlockWeights> WeighBlock(Value area, Value count) {
+    const auto weight = [&](Value at, Value scale, std::uint32_t g) {
+      return b_.Load(scratch_, F(), Memory::kWord, at * 4, ScratchRow(g)) * scale;
+    };
+    const auto scales = [&](Value at) { return b_.Load(values_, F(), Memory::kF16, area + at * 2, 0, true); };
+    b_.Note("the largest weight x scale of a block");
+    const std::vector<Value> largest =
+        b_.Loop(FirstVector(), count, b_.I64(lanes_), std::vector<Value>(group_, b_.F32(0, lanes_)),
+                [&](Value at, std::span<const Value> in) {
+                  const Value scale = scales(at);
+                  std::vector<Value> next;
+                  for (std::uint32_t g = 0; g < group_; ++g) next.push_back(Max(in[g], weight(at, scale, g)));
+                  return next;
+                });
+    std::vector<BlockWeights> weights(group_);
+    std::vector<Value> inverse;
+    for (std::uint32_t g = 0; g < group_; ++g) {
+      const Value top = Max(ReduceMax(largest[g]), b_.F32(kLeastLargest));
+      weights[g].factor = top / b_.F32(kMostWeight);
+      inverse.push_back(Splat(b_.F32(kMostWeight) / top, lanes_));
+    }
+    std::vector<std::int32_t> order;
+    for (std::int32_t quad = 0; quad < lanes_; quad += kQuad) {
+      for (const std::int32_t i : {0, 2, 1, 3}) order.push_back(quad + i);
+    }
+    b_.Note("weights x scales in 16 bits, and their sum");
+    const std::vector<Value> sums =
+        b_.Loop(FirstVector(), count, b_.I64(lanes_), std::vector<Value>(group_, b_.I32(0, lanes_)),
+                [&](Value at, std::span<const Value> in) {
+                  const Value scale = scales(at);
+                  std::vector<Value> next;
+                  for (std::uint32_t g = 0; g < group_; ++g) {
+                    const Value halves = ToI32(weight(at, scale, g) * inverse[g]);
+                    b_.Store(scratch_, at * 2, b_.Shuffle(halves, order), Memory::kU16, WeightRow(g));
+                    next.push_back(in[g] + halves);
+                  }
+                  return next;
+                });
+    for (std::uint32_t g = 0; g < group_; ++g) weights[g].minus_sum = ReduceAdd(sums[g]) * -std::int64_t{kCodeBias};
+    return weights;
+  }
+
+  /// Block after block of dims: weights with the block's scales in them, then codes x weights.
+  void CodedSum(Value cache, Value count) {
+    const std::uint32_t block = s_.value.block;
+    const auto area_bytes = static_cast<std::int64_t>(s_.value.Bytes(block) * s_.chunk);
+    b_.Note(fmt::format("values, {} dimensions at a time", block));
+    b_.Loop(b_.I64(0), b_.I64(s_.head_dim / block), b_.I64(1), {}, [&](Value index, auto) -> std::vector<Value> {
+      const Value area = cache + index * area_bytes;
+      CodedBlock(area + (std::int64_t{s_.chunk} * 2), index * (std::int64_t{block} * 4), count,
+                 WeighBlock(area, count));
+      return {};
+    });
+  }
+
+  void CodedBlock(Value codes, Value to, Value count, const std::vector<BlockWeights>& weights) {
+    const std::uint32_t block = s_.value.block;
+    const std::uint16_t width = LanesFor(block, lanes_);
+    const std::uint32_t vectors = block / width;
+    std::uint32_t tile = vectors;
+    while (tile > 1 && (tile * group_ > s_.registers * 3 / 4 || vectors % tile != 0)) --tile;
+    const Type type{Scalar::kI32, width};
+    for (std::uint32_t start = 0; start < vectors; start += tile) {
+      std::vector<Value> initial;
+      for (const BlockWeights& own : weights) initial.resize(initial.size() + tile, Splat(own.minus_sum, width));
+      const std::vector<Value> sums =
+          b_.Loop(FirstVector(), count, b_.I64(kQuad), initial, [&](Value at, std::span<const Value> in) {
+            std::vector<Value> next(in.begin(), in.end()), first, second;
+            for (std::uint32_t g = 0; g < group_; ++g) {
+              first.push_back(b_.LoadBroadcast(scratch_, type, Memory::kWord, at * 2, WeightRow(g)));
+              second.push_back(b_.LoadBroadcast(scratch_, type, Memory::kWord, at * 2, WeightRow(g) + 4));
+            }
+            for (std::uint32_t v = 0; v < tile; ++v) {
+              const std::int64_t offset = std::int64_t{start + v} * width * kQuad;
+              const auto [even, odd] =
+                  Halves(b_.Load(values_, type, Memory::kWord, codes + at * std::int64_t{block}, offset, true));
+              for (std::uint32_t g = 0; g < group_; ++g) {
+                Value& sum = next[g * tile + v];
+                sum = sum + MaddHalves(even, first[g]);
+                sum = sum + MaddHalves(odd, second[g]);
+              }
+            }
+            return next;
+          });
+      for (std::uint32_t g = 0; g < group_; ++g) {
+        for (std::uint32_t v = 0; v < tile; ++v) {
+          b_.Store(partial_, rows_[g] + to, ToF32(sums[g * tile + v]) * Splat(weights[g].factor, width), Memory::kWord,
+                   64 + std::int64_t{start + v} * width * 4);
+        }
+      }
+    }
+  }
+
   const AttentionShape& s_;
   const std::uint16_t lanes_;
-  const std::uint32_t group_;  // query heads of a KV head
+  const std::uint32_t group_;       // query heads of a KV head
+  const ActivationLayout codes_;    // of queries; floats when the keys are
+  const std::int64_t query_bytes_;  // of a head
   Builder b_;
   std::uint32_t query_ = 0, keys_ = 0, values_ = 0, state_ = 0, partial_ = 0, scratch_ = 0;
   Value begin_;                                           // the first position of the chunk that the column sees
@@ -191,44 +363,20 @@ class Attention {
 
 }  // namespace
 
-Program BuildAttention(const AttentionShape& shape) { return Attention(shape).Build(); }
-
-Program BuildCombine(const AttentionShape& shape) {
-  const std::uint16_t lanes = LanesFor(shape.head_dim, shape.lanes);
-  const auto partial_bytes = static_cast<std::int64_t>(shape.PartialBytes());
-  Builder b(fmt::format("attention_combine.d{}{}.l{}", shape.head_dim, shape.window == 0 ? "" : ".window", lanes),
-            fmt::format("the chunks of a head brought together over {} dimensions", shape.head_dim));
-  const auto partial = b.AddBuffer("partial");
-  const auto state = b.AddBuffer("state");
-  const auto output = b.AddBuffer("output", true);
-  const Value chunks = ChunksOf(b, state, shape);
-  b.Loop(b.Begin(), b.End(), b.I64(1), {}, [&](Value item, auto) -> std::vector<Value> {
-    const Value from = item * chunks * partial_bytes;
-    const Value to = from + chunks * partial_bytes;
-    const Value step = b.I64(partial_bytes);
-    b.Note("the largest score of all chunks");
-    const Value top =
-        b.Loop(from, to, step, {b.F32(kMasked)}, [&](Value at, std::span<const Value> in) -> std::vector<Value> {
-          return {Max(in[0], b.LoadF32(partial, 1, at))};
-        })[0];
-    b.Note("the sum of all weights, from that score on");
-    const Value sum =
-        b.Loop(from, to, step, {b.F32(0)}, [&](Value at, std::span<const Value> in) -> std::vector<Value> {
-          return {Fma(Exp(b.LoadF32(partial, 1, at) - top), b.LoadF32(partial, 1, at, 4), in[0])};
-        })[0];
-    const Value inverse = Splat(b.F32(1) / sum, lanes);
-    for (std::uint32_t d = 0; d < shape.head_dim; d += lanes) {
-      b.Note(fmt::format("weighted mean of dimensions {} to {}", d, d + lanes - 1));
-      const Value total =
-          b.Loop(from, to, step, {b.F32(0, lanes)}, [&](Value at, std::span<const Value> in) -> std::vector<Value> {
-            const Value factor = Splat(Exp(b.LoadF32(partial, 1, at) - top), lanes);
-            return {Fma(factor, b.LoadF32(partial, lanes, at, 64 + std::int64_t{d} * 4), in[0])};
-          })[0];
-      b.Store(output, item * (std::int64_t{shape.head_dim} * 4), total * inverse, Memory::kWord, std::int64_t{d} * 4);
-    }
-    return {};
-  });
-  return std::move(b).Finish();
+ActivationLayout AttentionShape::QueryCodes() const {
+  ActivationLayout layout;
+  layout.is_float = false;
+  layout.elements = key.block;
+  layout.halves = dot == Dot::kMaddHalves;
+  layout.sum_elements = key.block;
+  layout.sums = ActivationLayout::Sums::kMinusBias;
+  layout.bias = kCodeBias;
+  layout.sums_offset = key.block * (layout.halves ? 2 : 1);
+  layout.scale_offset = layout.sums_offset + 4;
+  layout.block_bytes = layout.scale_offset + 4;
+  return layout;
 }
+
+Program BuildAttention(const AttentionShape& shape) { return Attention(shape).Build(); }
 
 }  // namespace boltbeam::kernel

@@ -3,22 +3,11 @@
 #include <algorithm>
 
 #include "kernel/families/attention.h"
+#include "kernel/families/cache_place.h"
 #include "kernel/families/state.h"
 
 namespace boltbeam::kernel {
 namespace {
-
-/// A position's chunk of the cache and its place there.
-struct CachePlace {
-  Value head;      // byte offset of the head's chunk
-  Value position;  // in the chunk
-};
-
-CachePlace PlaceInCache(const AttentionShape& shape, Value head, Value position) {
-  const Value chunk = position / shape.chunk;
-  return {head * static_cast<std::int64_t>(shape.HeadBytes()) + chunk * static_cast<std::int64_t>(shape.ChunkBytes()),
-          position - chunk * shape.chunk};
-}
 
 /// Where a position's key lies: from `base` on, `stride` bytes from dimension to dimension.
 struct KeyPlace {
@@ -28,10 +17,10 @@ struct KeyPlace {
 
 KeyPlace PlaceOfKey(const AttentionShape& shape, Value head, Value position) {
   const CachePlace place = PlaceInCache(shape, head, position);
-  const std::int64_t element = shape.KvElementBytes();
+  const auto element = static_cast<std::int64_t>(shape.key.Bytes(1));
   const Value group = place.position / shape.lanes;
   const Value lane = place.position - group * shape.lanes;
-  return {place.head + group * (static_cast<std::int64_t>(shape.PositionBytes()) * shape.lanes) + lane * element,
+  return {place.head + group * (static_cast<std::int64_t>(shape.KeyBytes()) * shape.lanes) + lane * element,
           shape.lanes * element};
 }
 
@@ -39,15 +28,21 @@ class Rope {
  public:
   Rope(const AttentionShape& shape, bool keys)
       : s_(shape),
-        is_keys_(keys),
-        b_(fmt::format("rope_{}.{}x{}.r{}{}{}.l{}", keys ? "append_keys" : "queries",
+        appends_(keys && !shape.key.IsCoded()),
+        b_(fmt::format("rope_{}.{}x{}.r{}{}{}{}.l{}",
+                       !keys      ? "queries"
+                       : appends_ ? "append_keys"
+                                  : "keys",
                        keys ? shape.kv_heads : shape.heads, shape.head_dim, shape.rope_dims,
-                       shape.rope_neox ? ".neox" : ".norm", shape.has_norm ? ".rms" : "", shape.lanes),
-           keys ? "rotated keys into the cache" : "queries rotated in place") {
-    vector_ = b_.AddBuffer("vector", !keys);
+                       shape.rope_neox ? ".neox" : ".norm", shape.has_norm ? ".rms" : "",
+                       shape.key.IsCoded() ? ".mixed" : "", shape.lanes),
+           appends_ ? "rotated keys into the cache"
+           : keys   ? "keys rotated in place"
+                    : "queries rotated in place") {
+    vector_ = b_.AddBuffer("vector", !appends_);
     table_ = b_.AddBuffer("table");
     state_ = b_.AddBuffer("state");
-    if (keys) cache_ = b_.AddBuffer("cache", true);
+    if (appends_) cache_ = b_.AddBuffer("cache", true);
     if (shape.has_norm) norm_ = b_.AddBuffer("norm");
     lanes_ = LanesFor(shape.rope_dims / 2, shape.lanes);
     const auto column_stride = static_cast<std::int64_t>(keys ? shape.KeyStride() : shape.QueryStride());
@@ -56,8 +51,10 @@ class Rope {
     b_.Loop(b_.I64(0), columns, b_.I64(1), {}, [&](Value column, auto) -> std::vector<Value> {
       const Value table = (position + column) * (std::int64_t{shape.rope_dims} * 4);
       b_.Loop(b_.Begin(), b_.End(), b_.I64(1), {}, [&](Value head, auto) -> std::vector<Value> {
-        if (keys) place_ = PlaceOfKey(shape, head, position + column);
-        Head(column * column_stride + head * (std::int64_t{shape.head_dim} * 4), table);
+        if (appends_) place_ = PlaceOfKey(shape, head, position + column);
+        const Value vector = column * column_stride + head * (std::int64_t{shape.head_dim} * 4);
+        Head(vector, table);
+        if (shape.key.IsCoded()) Mix(vector);
         return {};
       });
       return {};
@@ -90,8 +87,8 @@ class Rope {
   }
 
   void Write(Value vector, std::uint32_t first, std::uint32_t step, Value value) {
-    if (is_keys_) {
-      b_.StoreStrided(cache_, place_.base, b_.I64(place_.stride * step), value, s_.kv, place_.stride * first);
+    if (appends_) {
+      b_.StoreStrided(cache_, place_.base, b_.I64(place_.stride * step), value, s_.key.memory, place_.stride * first);
     } else if (step == 1) {
       b_.Store(vector_, vector, value, Memory::kWord, first * 4);
     } else {
@@ -118,8 +115,38 @@ class Rope {
     for (std::uint32_t i = s_.rope_dims; i < s_.head_dim; i += rest) Write(vector, i, 1, Read(vector, i, 1, rest));
   }
 
+  /// Sums and differences of the head's elements 1, 2, 4, ... apart, step after step.
+  void Mix(Value vector) {
+    const std::uint32_t count = s_.MixedDims();
+    const std::uint16_t width = LanesFor(count, s_.lanes);
+    for (std::uint32_t first = 0; first < s_.head_dim; first += count) {
+      b_.Note(fmt::format("mix elements {} to {}", first, first + count - 1));
+      std::vector<Value> x;
+      for (std::uint32_t i = first; i < first + count; i += width)
+        x.push_back(b_.LoadF32(vector_, width, vector, i * 4));
+      for (std::uint16_t step = 1; step < width; step *= 2) {
+        const Value is_second = Min(b_.LaneIndex(width) & b_.I32(step, width), b_.I32(1, width));
+        const Value sign = ToF32(b_.I32(1, width) - Shl(is_second, 1));
+        std::vector<std::int32_t> partner;
+        for (std::int32_t lane = 0; lane < width; ++lane) partner.push_back(lane ^ step);
+        for (Value& v : x) v = Fma(v, sign, b_.Shuffle(v, partner));
+      }
+      for (std::size_t step = 1; step < x.size(); step *= 2) {
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          if ((i & step) != 0) continue;
+          const Value sum = x[i] + x[i + step];
+          x[i + step] = x[i] - x[i + step];
+          x[i] = sum;
+        }
+      }
+      for (std::uint32_t i = 0; i < x.size(); ++i) {
+        b_.Store(vector_, vector, x[i], Memory::kWord, std::int64_t{first + i * width} * 4);
+      }
+    }
+  }
+
   const AttentionShape& s_;
-  const bool is_keys_;
+  const bool appends_;
   Builder b_;
   std::uint32_t vector_ = 0, table_ = 0, state_ = 0, cache_ = 0, norm_ = 0;
   std::uint16_t lanes_ = 1;
@@ -130,29 +157,5 @@ class Rope {
 }  // namespace
 
 Program BuildRope(const AttentionShape& shape, bool keys) { return Rope(shape, keys).Build(); }
-
-Program BuildAppendValues(const AttentionShape& shape) {
-  const std::uint16_t lanes = LanesFor(shape.head_dim, shape.lanes);
-  Builder b(fmt::format("append_values.{}x{}.l{}", shape.kv_heads, shape.head_dim, lanes), "values into the cache");
-  const auto vector = b.AddBuffer("vector");
-  const auto state = b.AddBuffer("state");
-  const auto cache = b.AddBuffer("cache", true);
-  const Value columns = Widen(StateWord(b, state, kStateColumns));
-  const Value position = Widen(StateWord(b, state, kStatePosition));
-  b.Loop(b.I64(0), columns, b.I64(1), {}, [&](Value column, auto) -> std::vector<Value> {
-    b.Loop(b.Begin(), b.End(), b.I64(1), {}, [&](Value head, auto) -> std::vector<Value> {
-      const Value from =
-          column * static_cast<std::int64_t>(shape.KeyStride()) + head * (std::int64_t{shape.head_dim} * 4);
-      const CachePlace place = PlaceInCache(shape, head, position + column);
-      const Value to = place.head + place.position * static_cast<std::int64_t>(shape.PositionBytes());
-      for (std::uint32_t d = 0; d < shape.head_dim; d += lanes) {
-        b.Store(cache, to, b.LoadF32(vector, lanes, from, d * 4), shape.kv, std::int64_t{d} * shape.KvElementBytes());
-      }
-      return {};
-    });
-    return {};
-  });
-  return std::move(b).Finish();
-}
 
 }  // namespace boltbeam::kernel
