@@ -136,9 +136,9 @@ Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArgume
   for (const std::string& route : arguments.engine.routes.without) command += " --without " + route;
   if (arguments.engine.threads != 0) command += fmt::format(" -t {}", arguments.engine.threads);
   if (!arguments.reference.empty()) command += " --reference " + judge::ShellQuoted(arguments.reference);
-  command += fmt::format(" -ctk {0} -ctv {0} -d {1} --budget {2} --seed {3} --confirm 0 --no-record -o json{4}; true",
-                         arguments.engine.cache_k, arguments.depths, arguments.request.budget_s,
-                         arguments.seed + number, number % 2 == 1 ? " --swap-load" : "");
+  command += fmt::format(" -ctk {} -ctv {} -d {} --budget {} --seed {} --confirm 0 --no-record -o json{}; true",
+                         arguments.engine.cache_k, arguments.engine.cache_v, arguments.depths,
+                         arguments.request.budget_s, arguments.seed + number, number % 2 == 1 ? " --swap-load" : "");
   BOLTBEAM_ASSIGN(const std::string text, judge::RunProgram(command));
   nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "fresh process", "no verdict", "one as before");

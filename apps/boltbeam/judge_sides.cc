@@ -88,9 +88,9 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   runtime::KernelCache kernels(codegen::TargetFor(machine), (paths.cache / "kernels").string());
   std::vector<int> cpus = chip::UsableCpus();
   cpus.resize(std::min<std::size_t>(cpus.size(), a.engine->options().threads));
-  const std::uint32_t kv_bytes = arguments.engine.cache_k == "f32" ? 4 : 2;
   const auto token_bytes = [&](bool is_b, std::uint64_t depth) {
-    return audit::MemoryBytes(audit::PartFloors(is_b ? b.model : a.model, depth, kv_bytes));
+    const Loaded& side = is_b ? b : a;
+    return audit::MemoryBytes(audit::PartFloors(side.model, depth, side.engine->options().cache));
   };
   BOLTBEAM_ASSIGN(const auto probe, audit::ProbeBandwidth::Create(kernels, machine, cpus, token_bytes(false, 0)));
   judge::EngineContext context;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <limits>
@@ -67,17 +68,23 @@ TEST(PrintableTest, Utf8IsThatOfTheStandard) {
   }
 }
 
+/// Of this process alone.
+std::filesystem::path OwnPath(const std::string& name) {
+  return std::filesystem::path(testing::TempDir()) / ("boltbeam_" + name + "_" + std::to_string(::getpid()));
+}
+
 TEST(PathsTest, AtomicWriteLeavesNothingHalfWritten) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "boltbeam_paths";
+  const auto folder = OwnPath("paths");
   ASSERT_TRUE(base::WriteFileAtomically(folder / "file", "text"));
   EXPECT_EQ(base::ReadWholeFile(folder / "file").value(), "text");
   EXPECT_EQ(base::WriteFileAtomically("/proc/none/file", "text").error().code, Code::kFileWrite);
   EXPECT_EQ(base::ReadWholeFile(folder / "absent").error().code, Code::kFileNotFound);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(PendingFileTest, AppearsWholeOrNotAtAll) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "boltbeam_pending";
+  const auto folder = OwnPath("pending");
   std::filesystem::remove_all(folder);
   const std::string name = (folder / "file").string();
   EXPECT_EQ(base::PendingFile::Create(name).error().code, Code::kFileWrite) << "no folder is made";
@@ -105,7 +112,7 @@ TEST(PendingFileTest, AppearsWholeOrNotAtAll) {
 }
 
 TEST(PathsTest, DeviceIsWrittenToAndNeverReplaced) {
-  const auto link = std::filesystem::path(testing::TempDir()) / "boltbeam_null";
+  const auto link = OwnPath("null");
   std::filesystem::remove(link);
   std::filesystem::create_symlink("/dev/null", link);  // the link too: replacing it is harmless, /dev/null is not
   ASSERT_TRUE(base::IsSpecialFile(link));

@@ -2,6 +2,7 @@
 #include "codegen/codegen.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -156,7 +157,7 @@ int RunChild(const std::string& plugin) {
 TEST(Codegen, AMissingPluginIsNamed) { EXPECT_EQ(RunChild("/nowhere/libboltbeam-llvm.so"), 0); }
 
 TEST(Codegen, APluginThatIsNoLibraryIsNamed) {
-  const std::string path = testing::TempDir() + "boltbeam_no_plugin.so";
+  const std::string path = testing::TempDir() + "boltbeam_no_plugin_" + std::to_string(::getpid()) + ".so";
   std::ofstream(path) << "no library";
   EXPECT_EQ(RunChild(path), 0);
   std::filesystem::remove(path);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstring>
@@ -20,11 +21,11 @@ class WriterTest : public testing::Test {
  protected:
   void SetUp() override {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / "boltbeam_writer" / info->name();
+    folder_ = fs::path(testing::TempDir()) / ("boltbeam_writer_" + std::to_string(::getpid())) / info->name();
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(folder_.parent_path()); }
 
   [[nodiscard]] std::string Path() const { return (folder_ / "model.gguf").string(); }
   [[nodiscard]] std::ptrdiff_t FilesLeft() const { return std::distance(fs::directory_iterator(folder_), {}); }

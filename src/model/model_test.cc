@@ -4,13 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "model/architecture.h"
-#include "model/census.h"
-#include "model/token_graph.h"
 #include "test_model.h"
 
 namespace boltbeam::model {
@@ -277,152 +273,6 @@ TEST(Window, LayersReadAsManyPositionsAsTheySee) {
   EXPECT_EQ(hyper.KvPositions(0, 100), 100u);
   hyper.sliding_window = 0;
   EXPECT_EQ(hyper.KvPositions(0, 4096), 4096u);
-}
-
-TEST(Census, GoldenTablesOfQwen3EightB) {
-  std::ifstream stream(BOLTBEAM_TEST_DATA "/qwen3-8b-q4_k_m.json");
-  const nlohmann::json golden = nlohmann::json::parse(stream);
-  const Model model = Model::Load(Qwen3EightB().Write()).value();
-  const Census census = TakeCensus(model);
-  const nlohmann::json& totals = golden["totals"];
-  EXPECT_EQ(census.counted_tensors, 253u);
-  EXPECT_EQ(census.counted_bytes, totals["weights_bytes"].get<std::uint64_t>());
-  EXPECT_EQ(census.tensor_bytes, totals["data_bytes"].get<std::uint64_t>());
-  EXPECT_EQ(census.counted_bytes + census.excluded_bytes, census.tensor_bytes);
-  EXPECT_EQ(census.excluded_bytes,
-            totals["norms_bytes"].get<std::uint64_t>() + totals["token_embd_bytes"].get<std::uint64_t>());
-  EXPECT_EQ(census.row_bytes, 2304u);
-  EXPECT_NEAR(census.BitsPerWeight(), 4.937, 0.0005);
-  std::size_t counted_groups = 0;
-  for (const CensusGroup& group : census.groups) {
-    if (group.exclusion != Exclusion::kNone) continue;
-    ++counted_groups;
-    bool found = false;
-    for (const nlohmann::json& row : golden["roles"]) {
-      if (row["role"] != group.role || row["format"] != group.format) continue;
-      found = true;
-      EXPECT_EQ(group.tensors, row["count"].get<std::uint64_t>()) << group.role;
-      EXPECT_EQ(group.bytes, row["total_bytes"].get<std::uint64_t>()) << group.role;
-      EXPECT_EQ(group.elements, row["weight_elements"].get<std::uint64_t>()) << group.role;
-      EXPECT_EQ(group.rows, row["rows"].get<std::uint64_t>()) << group.role;
-    }
-    EXPECT_TRUE(found) << group.role << " " << group.format;
-  }
-  EXPECT_EQ(counted_groups, golden["roles"].size());
-  const auto layers = golden["q6_k_layers"]["layers"].get<std::vector<std::int32_t>>();
-  for (const Tensor& tensor : model.tensors()) {
-    if (tensor.role != Role::kAttnV && tensor.role != Role::kFfnDown) continue;
-    const bool q6 = std::ranges::find(layers, tensor.layer) != layers.end();
-    EXPECT_EQ(tensor.format->name, q6 ? "Q6_K" : "Q4_K") << tensor.info->name;
-  }
-}
-
-TEST(Census, ATiedTableIsCountedOnceAsTheHead) {
-  TestModel file("qwen3");
-  file.Remove("output.weight");
-  const Model model = Model::Load(file.Write()).value();
-  const Census census = TakeCensus(model);
-  EXPECT_EQ(census.counted_bytes + census.excluded_bytes, census.tensor_bytes);
-  EXPECT_EQ(census.counted_tensors, 2u * 7 + 1);
-  std::uint64_t heads = 0;
-  for (const CensusGroup& group : census.groups) {
-    if (group.role == "lm_head") heads += group.tensors;
-    EXPECT_NE(group.role, "embed");
-  }
-  EXPECT_EQ(heads, 1u);
-}
-
-struct Totals {
-  std::uint64_t weights = 0, activations = 0, kv = 0, append = 0, weight_flops = 0, attention_flops = 0;
-};
-
-Totals Sum(const Model& model, const GraphOptions& options) {
-  Totals totals;
-  for (const Operation& operation : BuildTokenGraph(model, options)) {
-    totals.kv += operation.kv_bytes;
-    totals.append += operation.kv_append_bytes;
-    if (operation.kind == OpKind::kAttention) totals.attention_flops += operation.flops;
-    if (operation.kind != OpKind::kMatmul) continue;
-    totals.weights += operation.weight_bytes;
-    totals.activations += operation.activation_bytes;
-    totals.weight_flops += operation.flops;
-  }
-  return totals;
-}
-
-TEST(TokenGraph, GoldenTotalsOfQwen3EightB) {
-  const Model model = Model::Load(Qwen3EightB().Write()).value();
-  const Totals token = Sum(model, {});
-  EXPECT_EQ(token.weights, 4670533632u);
-  EXPECT_EQ(token.weights + token.activations, 4676301568u);
-  EXPECT_EQ(token.kv, 0u);
-  EXPECT_EQ(token.append, 147456u);
-  GraphOptions deep;
-  deep.depth = 512;
-  EXPECT_EQ(Sum(model, deep).kv, 75497472u);
-  GraphOptions prompt;
-  prompt.tokens = 512;
-  EXPECT_EQ(Sum(model, prompt).weight_flops, 7113710501888u) << "in the layers, and the head once";
-  EXPECT_EQ(Sum(model, prompt).attention_flops, 36ull * 4 * 32 * 128 * (512 * 513 / 2));
-  prompt.head_once = false;
-  EXPECT_EQ(Sum(model, prompt).weights + Sum(model, prompt).activations, 7623716864u) << "golden identity m512";
-  EXPECT_EQ(Sum(model, prompt).weight_flops, 7749731614720u) << "golden m512 with the head for every token";
-}
-
-TEST(TokenGraph, SequencesHaveTheirOwnCacheTokensShareIt) {
-  TestModel file("qwen3");
-  const Model model = Model::Load(file.Write()).value();
-  GraphOptions options;
-  options.depth = 100;
-  const std::uint64_t one = Sum(model, options).kv;
-  options.sequences = 4;
-  EXPECT_EQ(Sum(model, options).kv, 4 * one);
-  EXPECT_EQ(Sum(model, options).attention_flops, 4ull * 2 * 4 * 256 * 101);
-  options.sequences = 1;
-  options.tokens = 4;
-  EXPECT_EQ(Sum(model, options).kv, one);
-  EXPECT_EQ(Sum(model, options).attention_flops, 2ull * 4 * 256 * (101 + 102 + 103 + 104));
-}
-
-TEST(TokenGraph, WindowsLimitWhatIsRead) {
-  TestModel file("gemma3", {6, 256, 512, 4, 2, 64, 320});
-  file.Set("attention.sliding_window", 128u);
-  const Model model = Model::Load(file.Write()).value();
-  GraphOptions options;
-  options.depth = 1000;
-  const std::uint64_t per_position = 2 * 128 * 2;
-  EXPECT_EQ(Sum(model, options).kv, per_position * (5 * 128 + 1000));
-  options.depth = 126;
-  options.tokens = 4;  // 127, 128, 128, 128 in windowed layers; 127 to 130 in the global one
-  EXPECT_EQ(Sum(model, options).attention_flops, 4ull * 256 * (5 * (127 + 3 * 128) + 127 + 128 + 129 + 130));
-}
-
-TEST(TokenGraph, OrderOfALayer) {
-  TestModel file("qwen2");
-  const Model model = Model::Load(file.Write()).value();
-  const std::vector<Operation> graph = BuildTokenGraph(model, {});
-  std::string order;
-  for (std::size_t i = 0; i < 14; ++i) order += graph[i].role + (graph[i].adds_residual ? "+ " : " ");
-  EXPECT_EQ(
-      order,
-      "embed norm attn_qo attn_kv attn_kv rope attention attn_qo+ norm ffn_gate_up ffn_gate_up gate ffn_down+ norm ");
-  EXPECT_EQ(graph.back().kind, OpKind::kArgmax);
-  EXPECT_NE(graph[2].bias, nullptr);
-  EXPECT_EQ(graph[2].weights, model.Find(Role::kAttnQ, 0));
-  EXPECT_EQ(graph.size(), 1u + 2 * 12 + 3);
-}
-
-TEST(TokenGraph, PostNormsTakeTheResidual) {
-  TestModel file("gemma3");
-  file.Set("attention.sliding_window", 512u);
-  const Model model = Model::Load(file.Write()).value();
-  int residuals = 0;
-  for (const Operation& operation : BuildTokenGraph(model, {})) {
-    if (!operation.adds_residual) continue;
-    ++residuals;
-    EXPECT_EQ(operation.kind, OpKind::kNorm);
-  }
-  EXPECT_EQ(residuals, 4);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // Token ids equal llama-tokenize's: tests/data/tokenizer/mixed.json says how they were made.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -22,27 +24,36 @@ std::string ReadText(const std::string& name) {
   return text.str();
 }
 
-// The same vocabulary under another pre-tokenizer's name.
-Result<Tokenizer> WithPre(const gguf::File& file, std::string_view pre) {
+// The vocabulary of another file, of this kind, with what `add` writes beside it.
+Result<Tokenizer> Changed(const gguf::File& file, std::string_view kind,
+                          const std::function<Result<void>(gguf::Writer&)>& add) {
   const std::string path =
-      (std::filesystem::temp_directory_path() / ("boltbeam_pre_" + std::to_string(getpid()) + ".gguf")).string();
+      (std::filesystem::temp_directory_path() / fmt::format("boltbeam_{}_{}.gguf", kind, getpid())).string();
   BOLTBEAM_ASSIGN(gguf::Writer writer, gguf::Writer::Create(path));
   writer.Add("general.architecture", std::string_view("none"));
-  writer.Add("tokenizer.ggml.model", std::string_view("gpt2"));
-  writer.Add("tokenizer.ggml.pre", pre);
+  writer.Add("tokenizer.ggml.model", kind);
   BOLTBEAM_ASSIGN(const std::vector<std::string> tokens, file.GetStrings("tokenizer.ggml.tokens"));
-  BOLTBEAM_ASSIGN(const std::vector<std::string> merges, file.GetStrings("tokenizer.ggml.merges"));
   BOLTBEAM_ASSIGN(const std::vector<std::int64_t> types, file.GetIntegers("tokenizer.ggml.token_type"));
   writer.Add("tokenizer.ggml.tokens", tokens);
-  writer.Add("tokenizer.ggml.merges", merges);
   writer.Add("tokenizer.ggml.token_type", std::vector<std::int32_t>(types.begin(), types.end()));
-  writer.Add("tokenizer.ggml.add_bos_token", false);
+  BOLTBEAM_TRY(add(writer));
   BOLTBEAM_ASSIGN(const std::uint64_t data_bytes, writer.Begin({}));
   EXPECT_EQ(data_bytes, 0U);
   BOLTBEAM_TRY(writer.Finish());
   BOLTBEAM_ASSIGN(const gguf::File changed, gguf::File::Open(path));
   std::filesystem::remove(path);
   return Tokenizer::Make(changed);
+}
+
+// The same vocabulary under another pre-tokenizer's name.
+Result<Tokenizer> WithPre(const gguf::File& file, std::string_view pre) {
+  return Changed(file, "gpt2", [&](gguf::Writer& writer) -> Result<void> {
+    BOLTBEAM_ASSIGN(const std::vector<std::string> merges, file.GetStrings("tokenizer.ggml.merges"));
+    writer.Add("tokenizer.ggml.pre", pre);
+    writer.Add("tokenizer.ggml.merges", merges);
+    writer.Add("tokenizer.ggml.add_bos_token", false);
+    return {};
+  });
 }
 
 TEST(TokenizerReal, IdsEqualTheIndependentProgramsForEveryPretokenizer) {
@@ -62,26 +73,14 @@ TEST(TokenizerReal, IdsEqualTheIndependentProgramsForEveryPretokenizer) {
 
 // The same vocabulary, with a space put before text or without.
 Result<Tokenizer> WithSpacePrefix(const gguf::File& file, bool prefix) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("boltbeam_spm_" + std::to_string(getpid()) + ".gguf")).string();
-  BOLTBEAM_ASSIGN(gguf::Writer writer, gguf::Writer::Create(path));
-  writer.Add("general.architecture", std::string_view("none"));
-  writer.Add("tokenizer.ggml.model", std::string_view("llama"));
-  BOLTBEAM_ASSIGN(const std::vector<std::string> tokens, file.GetStrings("tokenizer.ggml.tokens"));
-  BOLTBEAM_ASSIGN(const std::vector<float> scores, file.GetFloats("tokenizer.ggml.scores"));
-  BOLTBEAM_ASSIGN(const std::vector<std::int64_t> types, file.GetIntegers("tokenizer.ggml.token_type"));
-  writer.Add("tokenizer.ggml.tokens", tokens);
-  writer.Add("tokenizer.ggml.scores", scores);
-  writer.Add("tokenizer.ggml.token_type", std::vector<std::int32_t>(types.begin(), types.end()));
-  writer.Add("tokenizer.ggml.bos_token_id", std::uint32_t{2});
-  writer.Add("tokenizer.ggml.eos_token_id", std::uint32_t{1});
-  writer.Add("tokenizer.ggml.add_space_prefix", prefix);
-  BOLTBEAM_ASSIGN(const std::uint64_t data_bytes, writer.Begin({}));
-  EXPECT_EQ(data_bytes, 0U);
-  BOLTBEAM_TRY(writer.Finish());
-  BOLTBEAM_ASSIGN(const gguf::File changed, gguf::File::Open(path));
-  std::filesystem::remove(path);
-  return Tokenizer::Make(changed);
+  return Changed(file, "llama", [&](gguf::Writer& writer) -> Result<void> {
+    BOLTBEAM_ASSIGN(const std::vector<float> scores, file.GetFloats("tokenizer.ggml.scores"));
+    writer.Add("tokenizer.ggml.scores", scores);
+    writer.Add("tokenizer.ggml.bos_token_id", std::uint32_t{2});
+    writer.Add("tokenizer.ggml.eos_token_id", std::uint32_t{1});
+    writer.Add("tokenizer.ggml.add_space_prefix", prefix);
+    return {};
+  });
 }
 
 TEST(TokenizerReal, IdsEqualTheIndependentProgramsForSentencePiece) {

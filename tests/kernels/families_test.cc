@@ -87,48 +87,45 @@ TEST_P(LengthTest, RmsNormIsAddedToTheStream) {
   EXPECT_TRUE(agreement.Within(kLimit)) << agreement.worst << " " << agreement.where;
 }
 
-TEST_P(LengthTest, GeluGate) {
-  auto gate = Normal(kColumns * (elements() + 16), 3, 4);
+/// function(gate) * up, where `expected` says what the gate's own number becomes.
+void ExpectGate(std::uint64_t elements, kernel::GateFunction function, double (*expected)(double gate),
+                double (*terms)(double gate, double result)) {
+  constexpr std::size_t kColumns = 3;
+  const std::size_t stride = elements + 16;
+  auto gate = Normal(kColumns * stride, 3, 4);
   gate[0] = 200;  // beyond what exp can hold
   gate[1] = -200;
   const auto up = Normal(gate.size(), 4);
-  const auto outcomes = RunEverywhere(kernel::BuildGate(Shape(elements(), 16), kernel::GateFunction::kGelu),
-                                      {ToBytes(gate), ToBytes(up), Bytes(kColumns * elements() * 4)}, 0, kColumns);
+  const auto outcomes = RunEverywhere(kernel::BuildGate(Shape(elements, 16), function),
+                                      {ToBytes(gate), ToBytes(up), Bytes(kColumns * elements * 4)}, 0, kColumns);
   Agreement agreement;
   for (const Outcome& outcome : outcomes) {
     const auto y = FromBytes<float>(outcome.buffers[2]);
     for (std::size_t c = 0; c < kColumns; ++c) {
-      for (std::size_t i = 0; i < elements(); ++i) {
-        const double g = gate[in(c, i)];
-        const double inner = std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g);
-        const double expected = 0.5 * g * (1 + std::tanh(inner)) * up[in(c, i)];
-        agreement.Add(y[out(c, i)], expected, std::abs(g * up[in(c, i)]), outcome.way);
+      for (std::size_t i = 0; i < elements; ++i) {
+        const double g = gate[c * stride + i], u = up[c * stride + i];
+        agreement.Add(y[c * elements + i], expected(g) * u, terms(g * u, expected(g) * u), outcome.way);
       }
     }
   }
   EXPECT_TRUE(agreement.Within(kLimit)) << agreement.worst << " " << agreement.where;
 }
 
-TEST_P(LengthTest, Gate) {
-  auto gate = Normal(kColumns * (elements() + 16), 3, 4);
-  gate[0] = 200;  // beyond what exp can hold
-  gate[1] = -200;
-  const auto up = Normal(gate.size(), 4);
-  const auto outcomes = RunEverywhere(kernel::BuildGate(Shape(elements(), 16), kernel::GateFunction::kSilu),
-                                      {ToBytes(gate), ToBytes(up), Bytes(kColumns * elements() * 4)}, 0, kColumns);
-  Agreement agreement;
-  for (const Outcome& outcome : outcomes) {
-    const auto y = FromBytes<float>(outcome.buffers[2]);
-    for (std::size_t c = 0; c < kColumns; ++c) {
-      for (std::size_t i = 0; i < elements(); ++i) {
-        const double g = gate[in(c, i)];
-        const double expected = g / (1 + std::exp(-g)) * up[in(c, i)];
-        // Near 0 the result is far below one unit of what enters: the terms are gate and up themselves.
-        agreement.Add(y[out(c, i)], expected, std::max(std::abs(expected), 1e-25), outcome.way);
-      }
-    }
-  }
-  EXPECT_TRUE(agreement.Within(kLimit)) << agreement.worst << " " << agreement.where;
+TEST_P(LengthTest, GeluGate) {
+  ExpectGate(
+      elements(), kernel::GateFunction::kGelu,
+      [](double g) {
+        const double inner = std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g);
+        return 0.5 * g * (1 + std::tanh(inner));
+      },
+      [](double product, double) { return std::abs(product); });
+}
+
+TEST_P(LengthTest, SiluGate) {
+  // Near 0 the result is far below one unit of what enters.
+  ExpectGate(
+      elements(), kernel::GateFunction::kSilu, [](double g) { return g / (1 + std::exp(-g)); },
+      [](double, double result) { return std::max(std::abs(result), 1e-25); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Lengths, LengthTest, testing::Values(24, 37, 64, 576));
