@@ -7,6 +7,8 @@
 #              mean KL divergence <= 2e-5, and every miss within 0.02 in log-probability
 #   quantised  the file itself, against the same F32 logits, beside llama.cpp's own distance from them:
 #              mean KL <= 1.25 times llama.cpp's, top-1 agreement at most 2.5 points below its
+#   q8_0 cache the F32 file, keys and values in 8-bit codes in both programs, against the same logits:
+#              mean KL <= 1.25 times llama.cpp's
 #
 # Each in batches and token by token. Exit status: 0 all pass, 1 something does not or a program failed, 2 usage.
 # TEXT: tests/data/prose.txt. Settings from the environment:
@@ -92,25 +94,29 @@ ours f32-batches "$f32" -ctk f32 -ctv f32
 ours f32-tokens "$f32" -ctk f32 -ctv f32 --token-by-token
 # llama-perplexity prints from a thread of its own and may end before that has caught up, on a busy machine nearly always:
 # then its last lines are missing. Each row of its table is a running mean, so the last row that covers 2,000 positions
-# will do; the statistics below the table are better. Writes "KL TOP1 CHUNKS" to llama.kl.
-theirs() {
-  local try in_base
+# will do; the statistics below the table are better. Writes "KL TOP1 CHUNKS" to RESULT.kl.
+theirs() { # model, result, flag...
+  local try in_base file=$1 result=$2
+  shift 2
   in_base=$(od -An -td4 -j16 -N4 "$base" | tr -d ' ')
   for try in 1 2 3 4 5; do
-    step "llama.cpp on $(basename "$model")" "$perplexity" -m "$model" -c "$context" -t "$threads" --kl-divergence \
+    step "llama.cpp on $(basename "$file")${*:+ with $*}" "$perplexity" -m "$file" "$@" -c "$context" -t "$threads" --kl-divergence \
       --kl-divergence-base "$base"
     mv "$folder/log" "$folder/llama.log"
     awk -v chunks="$in_base" -v scored="$scored" '/Mean +KLD:/ { kl = $3 } /Same top p:/ { top = $4 }
       $1 ~ /^[0-9]+$/ && NF >= 17 && $1 * scored >= 2000 { row = $8 " " $15 " " $1 }
       END { if (kl != "" && top != "") print kl, top, chunks; else if (row != "") print row }' \
-      "$folder/llama.log" >"$folder/llama.kl"
-    [[ ! -s $folder/llama.kl ]] || return 0
+      "$folder/llama.log" >"$folder/$result.kl"
+    [[ ! -s $folder/$result.kl ]] || return 0
   done
   fail "llama-perplexity printed no mean KLD and no same top p in $try runs: another version?"
 }
 
 if [[ ${GATE_ONLY:-} != f32 ]]; then
-  theirs
+  theirs "$model" llama
+  theirs "$f32" llama-cache -ctk q8_0 -ctv q8_0 -fa on
+  ours cache-batches "$f32" -ctk q8_0 -ctv q8_0
+  ours cache-tokens "$f32" -ctk q8_0 -ctv q8_0 --token-by-token
   ours quantised-batches "$model"
   ours quantised-tokens "$model" --token-by-token
 fi
@@ -142,14 +148,15 @@ for name, how in (("f32-batches", "in batches"), ("f32-tokens", "token by token"
         len(r["misses"]), f"{gap:.4f}", verdict(holds))
 
 if only != "f32":
-    theirs_kl, theirs_top, theirs_chunks = map(float, (folder / "llama.kl").read_text().split())
-    row("quantised", "by llama.cpp", scored * int(theirs_chunks), f"{theirs_kl:.3e}", "", f"{theirs_top:.2f}", "", "", "")
-    for name, how in (("quantised-batches", "in batches"), ("quantised-tokens", "token by token")):
-        r = ours(name)
-        gap = max((m["gap"] for m in r["misses"]), default=0.0)
-        top1 = 100 * r["top1_agreement"]
-        holds = r["kl_mean"] <= 1.25 * theirs_kl and top1 >= theirs_top - 2.5 and r["tokens"] >= 2000
-        row("quantised", how, r["tokens"], f"{r['kl_mean']:.3e}", f"{r['kl_max']:.2e}", f"{top1:.2f}",
-            len(r["misses"]), f"{gap:.4f}", f"{verdict(holds)}  ({r['kl_mean'] / theirs_kl:.2f} x llama.cpp's KL)")
+    for gate, result, names in (("quantised", "llama", "quantised"), ("q8_0 cache", "llama-cache", "cache")):
+        theirs_kl, theirs_top, theirs_chunks = map(float, (folder / f"{result}.kl").read_text().split())
+        row(gate, "by llama.cpp", scored * int(theirs_chunks), f"{theirs_kl:.3e}", "", f"{theirs_top:.2f}", "", "", "")
+        for name, how in ((f"{names}-batches", "in batches"), (f"{names}-tokens", "token by token")):
+            r = ours(name)
+            gap = max((m["gap"] for m in r["misses"]), default=0.0)
+            top1 = 100 * r["top1_agreement"]
+            holds = r["kl_mean"] <= 1.25 * theirs_kl and top1 >= theirs_top - 2.5 and r["tokens"] >= 2000
+            row(gate, how, r["tokens"], f"{r['kl_mean']:.3e}", f"{r['kl_max']:.2e}", f"{top1:.2f}",
+                len(r["misses"]), f"{gap:.4f}", f"{verdict(holds)}  ({r['kl_mean'] / theirs_kl:.2f} x llama.cpp's KL)")
 sys.exit(1 if failed else 0)
 P

@@ -71,7 +71,7 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
                                      .machine = seen.name,
                                      .plan_id = engine->plan_id(),
                                      .threads = engine->options().threads,
-                                     .kv_format = engine->options().cache.Name(),
+                                     .kv_format = arguments.engine.CacheName(),
                                      .memory = engine->memory()};
   BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, audit)));
   for (const std::string& note : report::AuditNotes(audit)) Note(note);

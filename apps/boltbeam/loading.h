@@ -29,6 +29,8 @@ struct EngineFlags {
 
   void Add(CLI::App& command);
   [[nodiscard]] Result<model::CacheFormats> Cache() const { return CacheOf(cache_k, cache_v); }
+  /// "f16", or "q8_0/f16" when they differ.
+  [[nodiscard]] std::string CacheName() const { return cache_k == cache_v ? cache_k : cache_k + "/" + cache_v; }
   /// kUsage when a cache is not kept in one of the two.
   static Result<model::CacheFormats> CacheOf(const std::string& keys, const std::string& values);
 };
