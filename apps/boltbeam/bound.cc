@@ -17,7 +17,7 @@ namespace {
 
 struct Arguments {
   std::string model, chip, cache_k = "f16", cache_v = "f16";
-  roofline::BoundOptions options{{0, 512, 4096}, 1, 0, {}};
+  roofline::BoundOptions options{{0, 512, 4096}, 1, 0};
   std::optional<double> bandwidth_gb_s, peak_flop_s;
 };
 

@@ -26,7 +26,7 @@ namespace boltbeam::engine {
 struct Options {
   std::uint32_t threads = 0;  // 0: one per usable physical core
   std::uint64_t context = 0;  // positions of the KV cache; 0: min(4096, the model's)
-  model::CacheFormats cache;
+  model::CacheFormats cache = {};
   std::uint32_t prompt_batch = 64;         // tokens per pass over the weights while reading a prompt (at least 8)
   std::uint64_t piece_bytes = 64 << 10;    // of a share that another thread may take over (route shared-tails)
   std::string cache_folder;                // compiled kernels

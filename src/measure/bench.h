@@ -22,7 +22,7 @@ struct BenchTest {
   std::uint64_t n_prompt = 0;
   std::uint64_t n_gen = 0;
   std::uint64_t n_depth = 0;
-  model::CacheFormats cache;
+  model::CacheFormats cache = {};
 
   [[nodiscard]] std::uint64_t Positions() const { return n_depth + n_prompt + n_gen; }
 };

@@ -47,7 +47,7 @@ struct GraphOptions {
   std::uint64_t tokens = 1;     // positions of one sequence computed together
   std::uint64_t depth = 0;      // positions already in its KV cache
   std::uint64_t sequences = 1;  // independent sequences, each with its own KV cache
-  CacheFormats cache;
+  CacheFormats cache = {};
   bool head_once = true;  // a prompt needs logits of its last token only
 };
 

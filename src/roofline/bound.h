@@ -82,7 +82,7 @@ struct BoundOptions {
   std::vector<std::uint64_t> depths{0};  // the first is the one whose parts are listed
   std::uint64_t batch = 1;               // sequences that decode together
   std::uint64_t prompt = 0;              // tokens of one prompt; 0: decoding
-  model::CacheFormats cache;
+  model::CacheFormats cache = {};
 };
 
 /// kBoundOptions when a number is out of range.

@@ -45,7 +45,7 @@ double Distance(const chip::Chip& machine, const std::string& spec, const Option
 
 TEST(InstructionSetsTest, FloatWeightsGiveTheLogitsOfDoublePrecision) {
   Options options;
-  options.kv = KvFormat::kF32;
+  options.cache = {formats::FindFormat("F32"), formats::FindFormat("F32")};
   for (const Held& held : Machines()) {
     for (const char* spec : {"tiny-llama:F32", "tiny-qwen3:F32", "tiny-gemma3:F32"}) {
       EXPECT_LT(Distance(held.machine, spec, options), 1e-9) << spec << " held to " << held.set;
