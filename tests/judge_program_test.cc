@@ -30,7 +30,7 @@ class JudgeProgram : public testing::Test {
 
 TEST_F(JudgeProgram, PlansOfOneModel) {
   const ProgramOutcome outcome =
-      Judge(Model() + " --b without=gate-by-rows -d 0,16 --budget 0.3s --confirm 0 --predict 0.9..1.1 -o json");
+      Judge(Model() + " --b without=gate-by-rows -t 1 -d 0,16 --budget 0.3s --confirm 0 --predict 0.9..1.1 -o json");
   ASSERT_TRUE(outcome.status == 0 || outcome.status == 3 || outcome.status == 4) << outcome.output;
   const nlohmann::json json = nlohmann::json::parse(outcome.output);
   EXPECT_EQ(json.at("schema"), "boltbeam.judge.v1");
@@ -79,7 +79,7 @@ TEST_F(JudgeProgram, WhatMakesNoSenseIsNamed) {
 }
 
 TEST_F(JudgeProgram, TextFitsATerminal) {
-  const ProgramOutcome outcome = Judge(Model() + " -d 0 --budget 0.2s --confirm 0 --no-record");
+  const ProgramOutcome outcome = Judge(Model() + " -t 1 -d 0 --budget 0.2s --confirm 0 --no-record");
   EXPECT_NE(outcome.output.find("Verdict: "), std::string::npos) << outcome.output;
   EXPECT_NE(RunBoltbeam("judge --help").output.find("--budget"), std::string::npos);
 }
