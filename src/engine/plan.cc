@@ -152,7 +152,8 @@ class TokenPlanner {
     if (!plan_.decode()) return {};
     plan_.EndPhase();
     if (products_.best() != nullptr) {
-      plan_.AddStep(kernel::BuildArgmaxFinal(c_.threads, true), operation.role, "F32", PlanAssembly::Once(1),
+      // No part of the graph: what the graph calls argmax is done inside the product.
+      plan_.AddStep(kernel::BuildArgmaxFinal(c_.threads, true), "best_logit", "F32", PlanAssembly::Once(1),
                     plan_.Shared({products_.best(), w_.argmax}));
       return {};
     }
