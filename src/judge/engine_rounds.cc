@@ -105,6 +105,10 @@ Condition AboveFloor(const std::vector<FloorFinding>& findings, const Thresholds
   Condition condition{std::string(kAboveFloor), State::kUnknown, "the chip's limit was not probed"};
   for (const FloorFinding& finding : findings) {
     if (!(finding.a_floor_ns > 0)) continue;
+    if (!(finding.a_ns > 0 && finding.b_ns > 0)) {
+      condition.detail = "every round was spoiled";
+      continue;
+    }
     if (condition.state == State::kUnknown) condition = {std::string(kAboveFloor), State::kPass, ""};
     for (const auto& [side, floor, ns] :
          {std::tuple("A", finding.a_floor_ns, finding.a_ns), std::tuple("B", finding.b_floor_ns, finding.b_ns)}) {

@@ -219,10 +219,13 @@ class AttentionTest : public testing::TestWithParam<Case> {
         static constexpr std::size_t kPlace[] = {0, 2, 1, 3};
         const std::size_t in_block = i % codes.elements, at = i / codes.elements * codes.block_bytes;
         float scale = 0;
-        std::int16_t half = 0;
         std::memcpy(&scale, &result.back().bytes[at + codes.scale_offset], sizeof(scale));
-        std::memcpy(&half, &result.back().bytes[at + (in_block / 4 * 4 + kPlace[in_block % 4]) * 2], sizeof(half));
-        const int code = codes.halves ? half : static_cast<std::int8_t>(result.back().bytes[at + in_block]);
+        int code = static_cast<std::int8_t>(result.back().bytes[at + in_block]);
+        if (codes.halves) {
+          std::int16_t half = 0;
+          std::memcpy(&half, &result.back().bytes[at + (in_block / 4 * 4 + kPlace[in_block % 4]) * 2], sizeof(half));
+          code = half;
+        }
         result.back().values.push_back(scale * static_cast<float>(code));
       }
     }
