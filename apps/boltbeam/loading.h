@@ -44,7 +44,6 @@ void AddIsa(CLI::App& command, std::string& isa);
 /// This machine as the engine is to see it: held to flags.isa, and named so. kUsage when it lacks the set.
 Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags);
 
-
 /// Fills in what every command sets the same way: threads, KV format, folders, progress, Ctrl-C.
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
                                                    const EngineFlags& flags, std::uint64_t context);

@@ -77,7 +77,8 @@ Result<Chip> DetectThisMachine();
 /// A measured fact replaces a detected one of the same name.
 Result<Chip> ThisMachine(const std::string& data_folder);
 
-/// CPUs that this process may run on, as it was started, one per physical core first: the order in which threads are pinned.
+/// CPUs that this process may run on, as it was started, one per physical core first: the order in which threads are
+/// pinned.
 std::vector<int> UsableCpus();
 /// CPUs' worth of quota from cgroup v1 or v2; the number of usable CPUs when there is none.
 double CpuQuota();
