@@ -29,8 +29,8 @@ class JudgeProgram : public testing::Test {
 };
 
 TEST_F(JudgeProgram, PlansOfOneModel) {
-  const ProgramOutcome outcome =
-      Judge(Model() + " --b without=gate-in-registers -t 1 -d 0,16 --budget 0.3s --confirm 0 --predict 0.9..1.1 -o json");
+  const ProgramOutcome outcome = Judge(
+      Model() + " --b without=gate-in-registers -t 1 -d 0,16 --budget 0.3s --confirm 0 --predict 0.9..1.1 -o json");
   ASSERT_TRUE(outcome.status == 0 || outcome.status == 3 || outcome.status == 4) << outcome.output;
   const nlohmann::json json = nlohmann::json::parse(outcome.output);
   EXPECT_EQ(json.at("schema"), "boltbeam.judge.v1");
