@@ -1,5 +1,7 @@
 #include "engine/plan_assembly.h"
 
+#include <fmt/format.h>
+
 #include "engine/routes.h"
 
 namespace boltbeam::engine {
@@ -50,7 +52,8 @@ void PlanAssembly::EndColumnwise() {
 
 Result<std::vector<std::byte*>> PlanAssembly::Scratch(const std::string& purpose, std::uint64_t column_bytes,
                                                       bool together) {
-  const auto [place, is_new] = scratch_.try_emplace(purpose + (together ? ".together" : ""));
+  const auto [place, is_new] =
+      scratch_.try_emplace(fmt::format("{}.{}{}", purpose, column_bytes, together ? ".together" : ""));
   if (is_new) {
     const std::uint32_t copies = decode_ && !together ? c_.threads : 1;
     const std::uint64_t padded = AlignUp<std::uint64_t>(columns_, 16);  // tiles of columns may be padded
