@@ -12,7 +12,6 @@ import argparse
 import json
 import math
 import os
-import random
 import re
 import statistics
 import subprocess
@@ -20,9 +19,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from side_by_side import SEED, bootstrap, cpu_model
+
 ROOT = Path(__file__).resolve().parent.parent
-SEED = 20261129
-RESAMPLES = 10_000
 MATMUL = 29  # the operation's number in lines of test files
 
 
@@ -87,14 +86,6 @@ def their_microseconds(program, line):
     return float(found.group(1)) if found else None
 
 
-def interval(logs):
-    """The median of log-ratios and its 95 % interval, as factors."""
-    draw = random.Random(SEED)
-    medians = sorted(statistics.median(draw.choices(logs, k=len(logs))) for _ in range(RESAMPLES))
-    low, high = medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1]
-    return [math.exp(value) for value in (statistics.median(logs), low, high)]
-
-
 def compare(arguments, ours, theirs, format_row, shape):
     name, kind, elements, block_bytes = format_row
     rows, cols = map(int, shape.split("x"))
@@ -107,16 +98,9 @@ def compare(arguments, ours, theirs, format_row, shape):
             if pair[side] is None:
                 return None
         pairs.append(pair)
-    ratio, low, high = interval([math.log(pair["theirs"] / pair["ours"]) for pair in pairs])
+    ratio, low, high = bootstrap([math.log(pair["theirs"] / pair["ours"]) for pair in pairs])
     return {"format": name, "shape": shape, "ours_us": [pair["ours"] for pair in pairs],
             "theirs_us": [pair["theirs"] for pair in pairs], "ratio": ratio, "ratio_low": low, "ratio_high": high}
-
-
-def cpu_model():
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown CPU"
 
 
 def main():

@@ -24,7 +24,7 @@
 namespace boltbeam::engine {
 
 struct Options {
-  std::uint32_t threads = 0;  // 0: one per usable physical core
+  std::uint32_t threads = 0;  // 0: the fewest that draw the memory's rate where it is measured, else one per core
   std::uint64_t context = 0;  // positions of the KV cache; 0: min(4096, the model's)
   model::CacheFormats cache = {};
   std::uint32_t prompt_batch = 64;         // tokens per pass over the weights while reading a prompt (at least 8)
