@@ -171,23 +171,41 @@ class Enumeration {
     for (const Knob& knob : GemvKnobs()) knob.set(first, knob.values.front());
     first.dot = IsFloat(format) ? Dot::kFloat : Dot::kMaddHalves;
     first.scales = ScaleForm::kPacked;
-    Turn(first, 0);
+    Turn(first, 0, FreeProduct());
+    std::ranges::stable_sort(space.refused, std::ranges::greater{}, &RefusedPoints::points);
   }
 
-  std::vector<GemvGeometry> points;
+  Space space;
 
  private:
   /// The knobs' order is such that those not turned yet stand at their least demanding value: what is refused now, no
   /// later knob can mend.
-  void Turn(GemvGeometry point, std::size_t index) {
+  void Turn(GemvGeometry point, std::size_t index, std::uint64_t branch) {
     const auto knobs = GemvKnobs();
     if (index == knobs.size()) {
-      points.push_back(point);
+      space.points.push_back(point);
       return;
     }
+    branch /= knobs[index].values.size();
     for (const std::uint32_t value : knobs[index].values) {
       knobs[index].set(point, value);
-      if (Refusals(point, format_, shape_, facts_).empty()) Turn(point, index + 1);
+      const std::vector<Reason> reasons = Refusals(point, format_, shape_, facts_);
+      if (reasons.empty()) {
+        Turn(point, index + 1, branch);
+      } else {
+        Count(reasons.front(), branch);
+      }
+    }
+  }
+
+  void Count(const Reason& reason, std::uint64_t points) {
+    const auto known = std::ranges::find_if(space.refused, [&](const RefusedPoints& one) {
+      return one.refusal == reason.refusal && one.evidence == reason.evidence;
+    });
+    if (known != space.refused.end()) {
+      known->points += points;
+    } else {
+      space.refused.push_back({reason.refusal, reason.evidence, points});
     }
   }
 
@@ -234,8 +252,12 @@ std::vector<Reason> Refusals(const GemvGeometry& point, const formats::Format& f
   return Judge(point, format, shape, facts).Run();
 }
 
+Space SpaceOf(const formats::Format& format, const GemvShape& shape, const SpaceFacts& facts) {
+  return std::move(Enumeration(format, shape, facts).space);
+}
+
 std::vector<GemvGeometry> LegalPoints(const formats::Format& format, const GemvShape& shape, const SpaceFacts& facts) {
-  return Enumeration(format, shape, facts).points;
+  return SpaceOf(format, shape, facts).points;
 }
 
 std::uint64_t FreeProduct() {

@@ -51,7 +51,24 @@ struct Reason {
 std::vector<Reason> Refusals(const GemvGeometry& point, const formats::Format& format, const GemvShape& shape,
                              const SpaceFacts& facts);
 
-/// The legal points of one column, built knob by knob from what the facts allow, always in the same order.
+/// Points of the free product that were turned away together: the branch of knobs below the first that was refused.
+struct RefusedPoints {
+  Refusal refusal;
+  std::string evidence;
+  std::uint64_t points = 0;
+};
+
+/// The legal points of one column, and what became of all others: together they are the free product.
+struct Space {
+  std::vector<GemvGeometry> points;
+  std::vector<RefusedPoints> refused;  // most points first
+};
+
+/// Built knob by knob from what the facts allow, always in the same order. A branch counts for the first of its
+/// reasons.
+Space SpaceOf(const formats::Format& format, const GemvShape& shape, const SpaceFacts& facts);
+
+/// The points of SpaceOf.
 std::vector<GemvGeometry> LegalPoints(const formats::Format& format, const GemvShape& shape, const SpaceFacts& facts);
 
 /// How many points the knobs' values make together.
