@@ -61,7 +61,8 @@ Result<Foresight> PredictProduct(const Proposal& proposal, const chip::Chip& chi
     if (is_new) {
       BOLTBEAM_ASSIGN(known->second, InstructionsPerWeight(part, layout, code));
     }
-    Prediction prediction{.geometry = point};
+    Prediction prediction;
+    prediction.geometry = point;
     prediction.memory_ns = static_cast<double>(layout.TableBytes(part.rows, part.cols)) / bandwidth->value;
     if (const auto rate = chip.Get("vector_instructions_s")) {
       const double cores = std::max(1.0, chip.Get("cores").value_or(1));

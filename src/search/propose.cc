@@ -5,7 +5,9 @@
 namespace boltbeam::search {
 
 Proposal ProposeProduct(const Part& part, const chip::Chip& chip, const IsRefuted& is_refuted) {
-  Proposal proposal{.part = part, .free_product = kernel::FreeProduct()};
+  Proposal proposal;
+  proposal.part = part;
+  proposal.free_product = kernel::FreeProduct();
   kernel::Space space = kernel::SpaceOf(*part.format, part.shape(), kernel::SpaceFactsOf(chip));
   for (const kernel::GemvGeometry& point : space.points) {
     if (is_refuted && is_refuted(SubjectOf(part, point, chip.id))) {

@@ -8,12 +8,20 @@ namespace boltbeam::search {
 namespace {
 
 chip::Chip Zen4() {
-  chip::Chip chip{.id = "test-cpu", .name = "test", .backend = "cpu"};
+  chip::Chip chip;
+  chip.id = "test-cpu";
+  chip.backend = "cpu";
   chip.features = {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"};
-  chip.facts.push_back(
-      {.name = "read_bandwidth_gb_s", .value = 40, .unit = "GB/s", .provenance = chip::Provenance::kMeasured});
-  chip.facts.push_back({.name = "vector_instructions_s", .value = 1.2e10});
-  chip.facts.push_back({.name = "cores", .value = 2});
+  const auto add = [&](const char* name, double value) {
+    chip::Fact fact;
+    fact.name = name;
+    fact.value = value;
+    fact.provenance = chip::Provenance::kMeasured;
+    chip.facts.push_back(fact);
+  };
+  add("read_bandwidth_gb_s", 40);
+  add("vector_instructions_s", 1.2e10);
+  add("cores", 2);
   return chip;
 }
 
