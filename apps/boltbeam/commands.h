@@ -22,6 +22,8 @@ void AddRun(CLI::App& app, Globals& globals);
 void AddJudge(CLI::App& app, Globals& globals);
 // Kernels
 void AddKernel(CLI::App& app, Globals& globals);
+// Search
+void AddPlan(CLI::App& app, Globals& globals);
 // Memory
 void AddLedger(CLI::App& app, Globals& globals);
 // Set-up
@@ -40,6 +42,7 @@ inline constexpr AddCommand kCommands[] = {
     AddAudit,        //
     AddJudge,        //
     AddKernel,       //
+    AddPlan,         //
     AddLedger,       //
     AddSynth,        //
     AddDoctor,       //

@@ -1,11 +1,16 @@
 #include "loading.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ranges>
 
 #include "base/paths.h"
 #include "chip/instruction_sets.h"
 #include "engine/routes.h"
 #include "engine/thread_choice.h"
+#include "search/plan_use.h"
 #include "terminal.h"
 
 namespace boltbeam::app {
@@ -28,6 +33,34 @@ void NoteSmallPages(const engine::MemoryUse& memory) {
                   huge / kMegabyte, static_cast<double>(memory.weights_bytes) / kMegabyte));
 }
 
+/// What was asked for goes before what a plan says.
+void AddRoutes(std::vector<std::string>& routes, const std::vector<std::string>& of_plan, const RouteFlags& asked) {
+  for (const std::string& route : of_plan) {
+    const auto is_asked = [&](const std::vector<std::string>& names) {
+      return std::ranges::find(names, route) != names.end();
+    };
+    if (!is_asked(asked.with) && !is_asked(asked.without)) routes.push_back(route);
+  }
+}
+
+/// What the plan says, then what the flags say.
+Result<void> ApplyPlan(const base::Paths& paths, const model::Model& model, const chip::Chip& machine,
+                       const EngineFlags& flags, engine::Options& options) {
+  runtime::KernelCache kernels(codegen::TargetFor(machine), options.cache_folder);
+  BOLTBEAM_ASSIGN(search::PlanUse use,
+                  search::UsePlan(model, machine, search::PlanStore::In(paths), flags.plan, kernels));
+  for (const std::string& note : use.notes) Note("note: " + note);
+  if (!use.plans.empty()) {
+    Note(fmt::format("plan {}: kernels of {} (--plan default switches it off)", fmt::join(use.plans, ", "),
+                     fmt::join(std::views::transform(use.geometry, &engine::GeometryChoice::table), ", ")));
+  }
+  options.geometry = std::move(use.geometry);
+  options.geometry.insert(options.geometry.end(), flags.geometry.begin(), flags.geometry.end());
+  AddRoutes(options.with, use.with, flags.routes);
+  AddRoutes(options.without, use.without, flags.routes);
+  return {};
+}
+
 }  // namespace
 
 void EngineFlags::Add(CLI::App& command) {
@@ -36,6 +69,8 @@ void EngineFlags::Add(CLI::App& command) {
   AddCacheTypes(command, cache_k, cache_v);
   routes.Add(command);
   AddIsa(command, isa);
+  command.add_option("--plan", plan, "default, an installed plan or a plan's file (what is installed for this chip)")
+      ->type_name("PLAN");
   command
       .add_option_function<std::vector<std::string>>(
           "--geometry",
@@ -107,9 +142,9 @@ Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const
   options.context = context;
   options.with = flags.routes.with;
   options.without = flags.routes.without;
-  options.geometry = flags.geometry;
   BOLTBEAM_ASSIGN(options.cache, flags.Cache());
   options.cache_folder = (paths.cache / "kernels").string();
+  BOLTBEAM_TRY(ApplyPlan(paths, model, machine, flags, options));
   options.cancelled = Interrupted;
   options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };
   BOLTBEAM_ASSIGN(std::unique_ptr<engine::Engine> engine, engine::Engine::Load(model, machine, options));

@@ -19,13 +19,15 @@ struct RouteFlags {
   void Add(CLI::App& command);
 };
 
-/// Adds -t, -ctk and -ctv, with llama.cpp's names, the routes' flags, --isa and --geometry, and checks their values.
+/// Adds -t, -ctk and -ctv, with llama.cpp's names, the routes' flags, --isa, --plan and --geometry, and checks their
+/// values.
 struct EngineFlags {
   std::uint32_t threads = 0;
   std::string cache_k = "f16", cache_v = "f16";  // checked by CLI11
   RouteFlags routes;
   std::string isa;  // an instruction set of chip::InstructionSets(); empty: all that the machine has
-  std::vector<engine::GeometryChoice> geometry;
+  std::string plan;  // empty: those installed for this chip; "default"; a file or the name of an installed plan
+  std::vector<engine::GeometryChoice> geometry;  // turned after the plan's
 
   void Add(CLI::App& command);
   [[nodiscard]] Result<model::CacheFormats> Cache() const { return CacheOf(cache_k, cache_v); }

@@ -9,11 +9,11 @@
 #include <limits>
 #include <mutex>
 #include <numbers>
-#include <random>
 
 #include "base/checked.h"
 #include "codegen/codegen.h"
 #include "engine/products_part.h"
+#include "engine/reference_input.h"
 #include "engine/weights.h"
 #include "kernel/families/elementwise.h"
 #include "kernel/families/gemv.h"
@@ -31,33 +31,6 @@ using kernel::ActivationLayout;
 using runtime::KernelFunction;
 
 constexpr std::size_t kMostLanes = 64;  // room for a last group that is not full
-
-/// What quantised activations stand for, from their codes and block scales alone.
-std::vector<double> DecodeActivations(const ActivationLayout& layout, std::span<const std::byte> bytes) {
-  static constexpr std::size_t kPlace[] = {0, 2, 1, 3};  // of element i of four among halves
-  std::vector<double> values;
-  for (std::size_t at = 0; at < bytes.size(); at += layout.block_bytes) {
-    float scale = 1;
-    if (!layout.is_float) std::memcpy(&scale, &bytes[at + layout.scale_offset], sizeof(scale));
-    for (std::size_t i = 0; i < layout.elements; ++i) {
-      std::int16_t code = static_cast<std::int8_t>(bytes[at + i]);
-      if (layout.halves) std::memcpy(&code, &bytes[at + (i / 4 * 4 + kPlace[i % 4]) * 2], sizeof(code));
-      float value = static_cast<float>(code);
-      if (layout.is_float) std::memcpy(&value, &bytes[at], sizeof(value));
-      values.push_back(static_cast<double>(scale) * value);
-    }
-  }
-  return values;
-}
-
-/// Normal, with the rare outliers that activations have. Always the same.
-std::vector<float> RandomActivations(std::uint64_t count) {
-  std::mt19937 random(20);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = normal(random) * (i % 97 == 0 ? 16.0F : 1.0F);
-  return values;
-}
 
 /// The worst of what all threads found.
 struct Worst {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "runtime/relocation.h"
 
 namespace boltbeam::runtime {
@@ -52,6 +53,8 @@ class Loader {
   Result<void> Lay(std::uint64_t page);
   Result<void> CopyTo(std::byte* memory) const;
   Result<std::uint64_t> Entry() const;
+  /// Of everything that is loaded, before it is relocated, and of the relocations.
+  std::string Hash() const;
 
   [[nodiscard]] std::uint64_t code_bytes() const { return code_bytes_; }
   [[nodiscard]] std::uint64_t total_bytes() const { return total_bytes_; }
@@ -220,6 +223,25 @@ Result<std::uint64_t> Loader::Entry() const {
   return Damaged(fmt::format("no function '{}'", kEntry));
 }
 
+std::string Loader::Hash() const {
+  std::string text;
+  for (const Section& section : sections_) {
+    const Elf64_Shdr& header = section.header;
+    const std::string_view bytes = object_.substr(header.sh_offset, header.sh_type == SHT_NOBITS ? 0 : header.sh_size);
+    if (section.place) text.append(bytes);
+    const bool is_of_loaded = header.sh_info < sections_.size() && sections_[header.sh_info].place;
+    if (header.sh_type != SHT_RELA || !is_of_loaded) continue;
+    for (std::uint64_t at = 0; header.sh_size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
+      const auto relocation = *Read<Elf64_Rela>(header.sh_offset + at);
+      const std::uint64_t index = ELF64_R_SYM(relocation.r_info);
+      const Result<std::uint64_t> symbol = PlaceOfSymbol(symbols_[index]);  // CopyTo has found it sound
+      text += fmt::format("{} {} {} {};", relocation.r_offset, ELF64_R_TYPE(relocation.r_info), relocation.r_addend,
+                          symbol ? *symbol : 0);
+    }
+  }
+  return base::Sha256Hex(text);
+}
+
 /// Memory that is unmapped again unless it is released.
 struct Mapping {
   void* memory = MAP_FAILED;
@@ -260,18 +282,21 @@ Result<Code> Code::Load(const std::string& object) {
   code.memory_ = std::exchange(mapping.memory, MAP_FAILED);
   code.bytes_ = mapping.bytes;
   code.function_ = reinterpret_cast<KernelFunction>(memory + entry);
+  code.hash_ = loader.Hash();
   return code;
 }
 
 Code::Code(Code&& other) noexcept
     : memory_(std::exchange(other.memory_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
-      function_(std::exchange(other.function_, nullptr)) {}
+      function_(std::exchange(other.function_, nullptr)),
+      hash_(std::move(other.hash_)) {}
 
 Code& Code::operator=(Code&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(bytes_, other.bytes_);
   std::swap(function_, other.function_);
+  std::swap(hash_, other.hash_);
   return *this;
 }
 

@@ -73,6 +73,12 @@ Result<KernelFunction> KernelCache::Get(const kernel::Program& program) {
   return codes_.try_emplace(identity, std::move(code)).first->second.function();  // another thread's may be there
 }
 
+Result<std::string> KernelCache::CodeHash(const kernel::Program& program) {
+  BOLTBEAM_TRY(Get(program));
+  const std::lock_guard lock(mutex_);
+  return codes_.at(kernel::Identity(program)).hash();
+}
+
 Result<void> KernelCache::Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads) {
   std::map<std::string, const kernel::Program*> missing;
   for (const kernel::Program* program : programs) missing.emplace(kernel::Identity(*program), program);
