@@ -28,8 +28,7 @@ void Fill(runtime::HugeBuffer& memory, std::uint64_t seed) {
 
 }  // namespace
 
-Result<ColdProducts> ColdProducts::Create(const chip::Chip& machine, std::uint64_t most_rows,
-                                          std::uint64_t most_cols) {
+Result<ColdProducts> ColdProducts::Create(const chip::Chip& machine, std::uint64_t most_rows, std::uint64_t most_cols) {
   ColdProducts products;
   BOLTBEAM_ASSIGN(products.clock_, GetClock());
   const std::uint64_t cold = LastLevelCacheBytes(machine) * 9 / 2;

@@ -83,9 +83,8 @@ class Halving {
     };
     double best = std::numeric_limits<double>::infinity();
     for (const std::size_t candidate : in_) best = std::min(best, worst(candidate));
-    std::erase_if(in_, [&](std::size_t candidate) {
-      return candidate != kControl && least(candidate) > rules_.hopeless * best;
-    });
+    std::erase_if(
+        in_, [&](std::size_t candidate) { return candidate != kControl && least(candidate) > rules_.hopeless * best; });
   }
 
   /// log of a candidate's time over the mean of those that are in, median over the sweeps that all of them were in.
@@ -129,7 +128,8 @@ class Halving {
     std::ranges::sort(scores);
     for (const auto& [score, candidate] : scores) result_.order.push_back(candidate);
     best_ = result_.order.front();
-    for (std::size_t candidate = 0; candidate < candidates_; ++candidate) result_.ratio.push_back(RatioToBest(candidate));
+    for (std::size_t candidate = 0; candidate < candidates_; ++candidate)
+      result_.ratio.push_back(RatioToBest(candidate));
     std::vector<std::size_t> others;
     for (std::size_t candidate = 0; candidate < candidates_; ++candidate) {
       if (!Has(candidate)) others.push_back(candidate);

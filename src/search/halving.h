@@ -41,8 +41,8 @@ inline constexpr std::size_t kFinalRound = 1000;
 
 struct HalvingResult {
   std::vector<Sweep> sweeps;
-  std::vector<std::size_t> order;    // finalists first, best first; then by the round in which they were out
-  std::vector<std::size_t> rounds;   // [candidate]: in which so many it was timed
+  std::vector<std::size_t> order;        // finalists first, best first; then by the round in which they were out
+  std::vector<std::size_t> rounds;       // [candidate]: in which so many it was timed
   std::vector<measure::Interval> ratio;  // [candidate]: its time over the best's, of the sweeps that both were in
 };
 
