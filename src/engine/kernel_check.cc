@@ -14,6 +14,7 @@
 #include "codegen/codegen.h"
 #include "engine/products_part.h"
 #include "engine/reference_input.h"
+#include "engine/small_kernel_check.h"
 #include "engine/weights.h"
 #include "kernel/families/elementwise.h"
 #include "kernel/families/gemv.h"
@@ -52,6 +53,7 @@ class Checker {
       : engine_(engine),
         options_(options),
         facts_(kernel::VectorFactsOf(machine)),
+        is_exact_(machine.Has("fma") || machine.Has("asimd")),
         cache_(codegen::TargetFor(machine), engine.options().cache_folder) {}
 
   Result<std::vector<KernelCheck>> Run() {
@@ -66,19 +68,40 @@ class Checker {
       operations.push_back(operation);
       total_ += operation.weights->rows();
     }
-    if (operations.empty()) {
-      return Fail(Code::kUsage, "--part", options_.part, "a part with weight tables, as `kernel list` shows them");
-    }
     std::vector<KernelCheck> checks;
     for (const model::Operation& operation : operations) {
       const bool is_row = operation.kind == model::OpKind::kEmbed;
       BOLTBEAM_ASSIGN(const std::vector<KernelCheck> found, is_row ? CheckRows(operation) : CheckProducts(operation));
       checks.insert(checks.end(), found.begin(), found.end());
     }
+    BOLTBEAM_TRY(CheckOthers(checks));
+    if (checks.empty()) return Fail(Code::kUsage, "--part", options_.part, "a part that `kernel list` shows");
     return checks;
   }
 
  private:
+  /// The kernels without a table of weights: bit for bit what the interpreter computes, where the machine fuses
+  /// multiplications with additions.
+  Result<void> CheckOthers(std::vector<KernelCheck>& checks) {
+    if (!is_exact_) return {};
+    for (const StepInfo& step : engine_.steps()) {
+      const kernel::Program& program = engine_.programs().at(step.kernel_id);
+      const bool is_known = std::ranges::find(checks, step.kernel_id, &KernelCheck::kernel_id) != checks.end();
+      const bool has_table = program.buffers.front().name == "weights" || step.role == "embed";
+      if (is_known || has_table || (!options_.part.empty() && step.role != options_.part)) continue;
+      KernelCheck check;
+      check.part = step.role;
+      check.format = step.format;
+      check.kernel = program.name;
+      check.kernel_id = step.kernel_id;
+      BOLTBEAM_ASSIGN(const KernelFunction function, cache_.Get(program));
+      BOLTBEAM_ASSIGN(check.error, DifferingShare(program, function));
+      check.ok = check.error == 0;
+      checks.push_back(std::move(check));
+    }
+    return {};
+  }
+
   /// A program that was built again is the plan's own: the same identity, or this check would check something else.
   Result<KernelFunction> OfPlan(const kernel::Program& program, KernelCheck& check) {
     check.kernel = program.name;
@@ -339,6 +362,7 @@ class Checker {
   const Engine& engine_;
   const CheckOptions& options_;
   const kernel::VectorFacts facts_;
+  const bool is_exact_;
   runtime::KernelCache cache_;
   Weights weights_;  // planned, not loaded
   std::unique_ptr<runtime::ThreadPool> pool_;

@@ -29,8 +29,9 @@ struct CheckOptions {
 };
 
 /// Multiplies every weight table with random activations, by the kernels of the decode plan (one column) and of the
-/// prompt plan (several) and by the reference dequantizer; and reads every row of the embedding both ways. kUsage when
-/// no table belongs to the part.
+/// prompt plan (several) and by the reference dequantizer; and reads every row of the embedding both ways. The decode
+/// plan's other kernels are compared with the interpreter, bit for bit: their error is the share of what they write
+/// that differs. kUsage when the plan has no such part.
 Result<std::vector<KernelCheck>> CheckKernels(const Engine& engine, const chip::Chip& machine,
                                               const CheckOptions& options);
 

@@ -233,10 +233,10 @@ std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Fo
   std::string text = TableText(form == Form::kCsv ? TensorTable(checks) : KernelTable(checks), form);
   if (form != Form::kText) return text;
   return text + "\n" +
-         Wrap(
-             fmt::format("{} of {} checks agree with double arithmetic. error: the worst row's difference over the sum "
-                         "of the absolute values of its terms, at most {:.0e}.",
-                         checks.size() - static_cast<std::size_t>(wrong), checks.size(), engine::kKernelErrorLimit)) +
+         Wrap(fmt::format("{} of {} checks agree with double arithmetic, those without a table with the interpreter "
+                          "bit for bit. error: the worst row's difference over the sum "
+                          "of the absolute values of its terms, at most {:.0e}.",
+                          checks.size() - static_cast<std::size_t>(wrong), checks.size(), engine::kKernelErrorLimit)) +
          "\n";
 }
 

@@ -1,8 +1,10 @@
 // The kernels of the default plan: where they come from, and whether they are right on a model's own tensors.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "chip/facts.h"
 #include "engine/engine.h"
@@ -98,16 +100,22 @@ TEST_F(PlanKernelsTest, OtherLabelsAreRefused) {
 TEST_F(PlanKernelsTest, AgreeWithDoubleArithmeticOnTheModelsOwnTensors) {
   const auto checks = CheckKernels(*engine_, *machine_, {});
   ASSERT_TRUE(checks) << checks.error().Message();
-  // Seven tables a layer and the head, each in two ways, but gate and up together in one of them; rows.
-  EXPECT_EQ(checks->size(), 2U * (2 * 7 - 1) + 2 + 1);
+  // Seven tables a layer and the head, each in two ways, but gate and up together in one of them; rows; and every other kernel of the plan once.
+  std::set<std::string> others;
+  for (const StepInfo& step : engine_->steps()) {
+    const bool is_table = step.kernel.starts_with("gemv") || step.role == "embed";
+    if (!is_table) others.insert(step.kernel_id);
+  }
+  EXPECT_GE(others.size(), 8U);
+  EXPECT_EQ(checks->size(), 2U * (2 * 7 - 1) + 2 + 1 + others.size());
   for (const KernelCheck& check : *checks) {
     EXPECT_TRUE(check.ok) << check.tensor << " " << check.kernel << ": " << check.error << " in row "
                           << check.worst_row;
     // Weights are normal, so an error of exactly nothing would mean that nothing was compared.
-    EXPECT_TRUE(check.part == "embed" || check.error > 0) << check.tensor;
+    EXPECT_TRUE(check.part == "embed" || check.tensor.empty() || check.error > 0) << check.tensor;
   }
   const std::string table = report::KernelCheckReport(*checks, report::Form::kText);
-  EXPECT_NE(table.find("29 of 29 checks agree"), std::string::npos) << table;
+  EXPECT_NE(table.find(fmt::format("{0} of {0} checks agree", checks->size())), std::string::npos) << table;
 }
 
 /// The same model with knobs turned; its engine and what its kernels' check says.
