@@ -100,7 +100,8 @@ TEST_F(PlanKernelsTest, OtherLabelsAreRefused) {
 TEST_F(PlanKernelsTest, AgreeWithDoubleArithmeticOnTheModelsOwnTensors) {
   const auto checks = CheckKernels(*engine_, *machine_, {});
   ASSERT_TRUE(checks) << checks.error().Message();
-  // Seven tables a layer and the head, each in two ways, but gate and up together in one of them; rows; and every other kernel of the plan once.
+  // Seven tables a layer and the head, each in two ways, but gate and up together in one of them; rows; and every other
+  // kernel of the plan once.
   std::set<std::string> others;
   for (const StepInfo& step : engine_->steps()) {
     const bool is_table = step.kernel.starts_with("gemv") || step.role == "embed";
