@@ -1,0 +1,97 @@
+// Loading a model beside a plain copy of its file into fresh huge pages by as many threads: load_bench MODEL.gguf
+// [PAIRS]. Pairs in the order load copy, copy load; the file is in the page cache. Prints each pair and the ratio of
+// the times.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/paths.h"
+#include "chip/facts.h"
+#include "engine/engine.h"
+#include "measure/statistics.h"
+#include "model/model.h"
+#include "runtime/memory.h"
+
+namespace boltbeam {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261129;
+constexpr std::uint32_t kThreads = 2;
+
+double NsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Nanoseconds; the buffer is made and touched first within them, as loading does.
+Result<double> CopyFile(const std::string& path) {
+  constexpr std::uint64_t kBlock = std::uint64_t{4} << 20;
+  const std::uint64_t bytes = std::filesystem::file_size(path);
+  const auto begin = std::chrono::steady_clock::now();
+  BOLTBEAM_ASSIGN(const runtime::HugeBuffer buffer, runtime::HugeBuffer::Allocate(bytes));
+  const auto copy = [&](std::uint64_t from, std::uint64_t to) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    while (from < to) {
+      const ssize_t got = pread(file, buffer.data() + from, std::min(kBlock, to - from), static_cast<off_t>(from));
+      if (got <= 0) break;
+      from += static_cast<std::uint64_t>(got);
+    }
+    close(file);
+  };
+  std::vector<std::jthread> threads;
+  for (std::uint32_t i = 0; i < kThreads; ++i)
+    threads.emplace_back(copy, bytes * i / kThreads, bytes * (i + 1) / kThreads);
+  threads.clear();
+  return NsSince(begin);
+}
+
+Result<double> LoadModel(const std::string& path, const chip::Chip& machine, const std::string& cache_folder) {
+  const auto begin = std::chrono::steady_clock::now();
+  BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(path));
+  engine::Options options;
+  options.threads = kThreads;
+  options.cache_folder = cache_folder;
+  BOLTBEAM_ASSIGN(const auto engine, engine::Engine::Load(model, machine, options));
+  return NsSince(begin);
+}
+
+Result<void> Run(const std::string& path, int pairs) {
+  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::DetectThisMachine());
+  const std::string cache = (base::ResolvePaths({}).cache / "kernels").string();
+  BOLTBEAM_TRY(LoadModel(path, machine, cache));  // compiles, and brings the file into memory
+  std::vector<double> loads, copies;
+  for (int pair = 0; pair < pairs; ++pair) {
+    for (int turn = 0; turn < 2; ++turn) {
+      const bool is_load = (turn == 0) == (pair % 2 == 0);
+      BOLTBEAM_ASSIGN(const double ns, is_load ? LoadModel(path, machine, cache) : CopyFile(path));
+      (is_load ? loads : copies).push_back(ns);
+    }
+    fmt::print("pair {}: load {:.3f} s, copy {:.3f} s\n", pair + 1, loads.back() / 1e9, copies.back() / 1e9);
+  }
+  const measure::Interval ratio = measure::PairedRatio(copies, loads, kSeed);
+  fmt::print("load {:.3f} s, copy {:.3f} s (medians), {} threads\nratio {:.3f} ({:.3f} to {:.3f}), {} pairs\n",
+             measure::Median(loads) / 1e9, measure::Median(copies) / 1e9, kThreads, ratio.estimate, ratio.low,
+             ratio.high, pairs);
+  return {};
+}
+
+}  // namespace
+}  // namespace boltbeam
+
+int main(int argc, char** argv) {
+  constexpr int kPairs = 5;
+  if (argc < 2) {
+    fmt::print(stderr, "usage: load_bench MODEL.gguf [PAIRS]\n");
+    return 2;
+  }
+  const auto done = boltbeam::Run(argv[1], argc > 2 ? std::atoi(argv[2]) : kPairs);
+  if (!done) fmt::print(stderr, "load_bench: {}\n", done.error().Message());
+  return done ? 0 : 1;
+}
