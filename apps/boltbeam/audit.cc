@@ -13,8 +13,10 @@
 #include "engine/engine.h"
 #include "loading.h"
 #include "measure/bench.h"
+#include "measure/clock.h"
 #include "report/audit_format.h"
 #include "report/bench_format.h"
+#include "report/trace_format.h"
 #include "terminal.h"
 
 namespace boltbeam::app {
@@ -25,11 +27,24 @@ struct Arguments {
   std::string depths = "0";
   EngineFlags engine;
   double seconds = 10;
+  std::string perfetto;  // a file for one token's trace
 };
 
 std::string Show(const Globals& globals, const report::AuditSubject& subject, const audit::Audit& audit) {
   if (globals.format == "json") return report::AuditJson(subject, audit);
   return globals.format == "md" ? report::AuditMarkdown(subject, audit) : report::AuditText(subject, audit);
+}
+
+// One token with time stamps, as a trace for Perfetto; the one before it made room for the stamps.
+Result<void> WriteTrace(const std::string& path, engine::Engine& engine, engine::Session& session,
+                        std::uint64_t depth) {
+  BOLTBEAM_ASSIGN(const measure::Clock clock, measure::GetClock());
+  engine::Trace trace;
+  for (int i = 0; i < 2; ++i) {
+    BOLTBEAM_TRY(session.Truncate(depth));
+    BOLTBEAM_TRY(session.Decode(0, &trace));
+  }
+  return base::WriteFileAtomically(path, report::ChromeTrace(trace, engine.steps(), clock));
 }
 
 Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
@@ -65,6 +80,9 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   };
   BOLTBEAM_ASSIGN(const audit::Audit audit, audit::RunAudit(*engine, *session, *bandwidth, options, hooks));
 
+  if (!arguments.perfetto.empty()) {
+    BOLTBEAM_TRY(WriteTrace(arguments.perfetto, *engine, *session, audit.accounts.front().depth));
+  }
   BOLTBEAM_ASSIGN(const report::BenchSubject description, report::DescribeModel(model));
   const report::AuditSubject subject{.model_filename = arguments.model,
                                      .model_type = description.model_type,
@@ -90,6 +108,8 @@ void AddAudit(CLI::App& app, Globals& globals) {
   command->add_option("--seconds", arguments->seconds, "Time to measure for, at each depth")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  command->add_option("--perfetto", arguments->perfetto,
+                      "Also write one token, step by step and thread by thread, to a file that ui.perfetto.dev opens");
   AddOutputFlags(*command, globals, {"text", "json", "md"});
   command->callback([arguments, &globals] { Finish(globals, RunAudit(*arguments, globals)); });
 }

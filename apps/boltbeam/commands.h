@@ -15,6 +15,7 @@ void AddChip(CLI::App& app, Globals& globals);
 void AddChipMeasure(CLI::App& app, Globals& globals);  // becomes a part of `chip`
 // Run and account
 void AddAudit(CLI::App& app, Globals& globals);
+void AddCompare(CLI::App& app, Globals& globals);
 void AddBench(CLI::App& app, Globals& globals);
 void AddPerplexity(CLI::App& app, Globals& globals);
 void AddRun(CLI::App& app, Globals& globals);
@@ -40,6 +41,7 @@ inline constexpr AddCommand kCommands[] = {
     AddPerplexity,   //
     AddBench,        //
     AddAudit,        //
+    AddCompare,      //
     AddJudge,        //
     AddKernel,       //
     AddPlan,         //

@@ -1,0 +1,172 @@
+#include "compare_live.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "audit/audit.h"
+#include "audit/compare/live.h"
+#include "audit/floors.h"
+#include "audit/probe_bandwidth.h"
+#include "base/paths.h"
+#include "chip/facts.h"
+#include "measure/bench.h"
+#include "report/compare_format.h"
+#include "terminal.h"
+
+namespace boltbeam::app {
+namespace {
+
+using TheirWindow = std::function<Result<double>()>;
+
+// A session pins this thread, and a program started meanwhile would inherit that one CPU: it gets those that this
+// process had at first.
+class Unpinned {
+ public:
+  explicit Unpinned(const cpu_set_t& all) {
+    sched_getaffinity(0, sizeof pinned_, &pinned_);
+    sched_setaffinity(0, sizeof all, &all);
+  }
+  Unpinned(const Unpinned&) = delete;
+  Unpinned& operator=(const Unpinned&) = delete;
+  ~Unpinned() { sched_setaffinity(0, sizeof pinned_, &pinned_); }
+
+ private:
+  cpu_set_t pinned_{};
+};
+
+cpu_set_t AllCpus() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  sched_getaffinity(0, sizeof all, &all);
+  return all;
+}
+
+TheirWindow OnAllCpus(const cpu_set_t& all, TheirWindow window) {
+  return [all, window = std::move(window)] {
+    const Unpinned unpinned(all);
+    return window();
+  };
+}
+
+audit::InterleaveOptions Windows(const LiveArguments& arguments, Progress& progress) {
+  audit::InterleaveOptions options;
+  options.depth = arguments.depth;
+  options.tokens = arguments.window;
+  options.seconds = arguments.seconds;
+  options.cancelled = Interrupted;
+  options.progress = [&progress](double done, double total) {
+    constexpr double kParts = 1000;
+    progress.Show(static_cast<std::uint64_t>(done / total * kParts), static_cast<std::uint64_t>(kParts));
+  };
+  return options;
+}
+
+std::uint64_t ContextNeeded(const LiveArguments& arguments) {
+  audit::Options options;
+  options.depths = {arguments.depth};
+  return std::max(audit::ContextNeeded(options), arguments.depth + arguments.window + 1);
+}
+
+audit::PeerRun RunOf(const LiveArguments& arguments, std::uint32_t threads, bool repack) {
+  return {threads, repack, arguments.window, arguments.depth};
+}
+
+// Whole tokens of both, each as it runs by default.
+Result<audit::Interleaved> Fastest(const Globals& globals, const LiveArguments& arguments, const model::Model& model,
+                                   const std::function<TheirWindow(std::uint32_t threads)>& theirs,
+                                   std::uint32_t& threads) {
+  const cpu_set_t all = AllCpus();
+  BOLTBEAM_ASSIGN(const auto engine, LoadEngine(globals, model, arguments.engine, ContextNeeded(arguments)));
+  BOLTBEAM_ASSIGN(const auto session, engine->NewSession());
+  threads = engine->options().threads;
+  Progress progress("whole tokens");
+  return audit::Interleave(*engine, *session, OnAllCpus(all, theirs(threads)), Windows(arguments, progress));
+}
+
+Result<audit::Account> Account(const Globals& globals, const LiveArguments& arguments, const model::Model& model,
+                               engine::Engine& engine, engine::Session& session) {
+  const base::Paths paths = base::ResolvePaths(globals.home);
+  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  audit::Options options;
+  options.depths = {arguments.depth};
+  options.seconds = arguments.seconds;
+  options.cache_bytes =
+      static_cast<std::uint64_t>(machine.Get("l3_bytes").value_or(machine.Get("l2_bytes").value_or(0)));
+  std::vector<int> cpus = chip::UsableCpus();
+  cpus.resize(1);
+  runtime::KernelCache kernels(codegen::TargetFor(machine), (paths.cache / "kernels").string());
+  const std::uint64_t token_bytes =
+      audit::MemoryBytes(audit::PartFloors(model, arguments.depth, engine.options().cache));
+  BOLTBEAM_ASSIGN(const auto bandwidth, audit::ProbeBandwidth::Create(kernels, machine, cpus, token_bytes));
+  BOLTBEAM_ASSIGN(const audit::Audit audit, audit::RunAudit(engine, session, *bandwidth, options, {{}, Interrupted}));
+  return audit.accounts.front();
+}
+
+Result<void> OneThread(const Globals& globals, const LiveArguments& arguments, const model::Model& model,
+                       const audit::Peer& peer, audit::LiveFindings& findings) {
+  const cpu_set_t all = AllCpus();
+  EngineFlags flags = arguments.engine;
+  flags.threads = 1;
+  BOLTBEAM_ASSIGN(const auto engine, LoadEngine(globals, model, flags, ContextNeeded(arguments)));
+  BOLTBEAM_ASSIGN(const auto session, engine->NewSession());
+  {
+    Progress progress("one thread");
+    const TheirWindow theirs =
+        OnAllCpus(all, [&] { return audit::PeerTokenNs(peer, arguments.model, RunOf(arguments, 1, false)); });
+    BOLTBEAM_ASSIGN(findings.one_thread, audit::Interleave(*engine, *session, theirs, Windows(arguments, progress)));
+  }
+  BOLTBEAM_ASSIGN(findings.theirs_repacked_ns, OnAllCpus(all, [&] {
+                    return audit::PeerTokenNs(peer, arguments.model, RunOf(arguments, 1, true));
+                  })());
+  BOLTBEAM_TRY(session->Truncate(0));
+  BOLTBEAM_ASSIGN(findings.account, Account(globals, arguments, model, *engine, *session));
+  return {};
+}
+
+Result<void> WithCommand(const Globals& globals, const LiveArguments& arguments, const model::Model& model) {
+  std::uint32_t threads = 1;
+  const auto theirs = [&](std::uint32_t) -> TheirWindow {
+    return [&] { return audit::CommandTokenNs(arguments.command); };
+  };
+  BOLTBEAM_ASSIGN(const audit::Interleaved windows, Fastest(globals, arguments, model, theirs, threads));
+  audit::Comparison comparison;
+  comparison.ours = "boltbeam";
+  comparison.theirs = "the command";
+  comparison.basis = fmt::format("{} threads; the command as it is", threads);
+  comparison.depth = arguments.depth;
+  comparison.ours_token_ns = windows.OursNs();
+  comparison.theirs_token_ns = windows.TheirsNs();
+  comparison.notes.emplace_back("Whole tokens only: a command shows no parts.");
+  return WriteOutput(globals, report::CompareReport({&comparison, 1}, globals.format));
+}
+
+}  // namespace
+
+Result<void> CompareWithProgram(const Globals& globals, const LiveArguments& arguments) {
+  CatchInterrupts();
+  BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
+  BOLTBEAM_TRY(measure::RefuseSparse(model));
+  if (!arguments.command.empty()) return WithCommand(globals, arguments, model);
+  BOLTBEAM_ASSIGN(const audit::Peer peer, audit::FindPeer(arguments.peer));
+  audit::LiveFindings findings;
+  const auto theirs = [&](std::uint32_t threads) -> TheirWindow {
+    return [&, threads] { return audit::PeerTokenNs(peer, arguments.model, RunOf(arguments, threads, true)); };
+  };
+  BOLTBEAM_ASSIGN(findings.fastest, Fastest(globals, arguments, model, theirs, findings.threads));
+  BOLTBEAM_TRY(OneThread(globals, arguments, model, peer, findings));
+  Note("timing llama.cpp's operations one by one: some seconds each");
+  BOLTBEAM_ASSIGN(const auto operations, audit::PeerOperations(peer, arguments.model, arguments.depth));
+  findings.matching = audit::MatchOperations(operations, model, arguments.depth);
+  const audit::Comparison comparison = audit::CompareLive(findings, "llama.cpp");
+  BOLTBEAM_TRY(WriteOutput(globals, report::CompareReport({&comparison, 1}, globals.format)));
+  if (std::fabs(audit::TieOut(findings)) <= audit::kTiesOut) return {};
+  return Fail(Code::kMeasurementUnstable, "llama.cpp's parts",
+              fmt::format("{:+.1f} % off its own token", 100 * audit::TieOut(findings)),
+              "within 10 %: a quieter machine, or more time (--seconds)");
+}
+
+}  // namespace boltbeam::app

@@ -1,0 +1,318 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "audit/compare/attribution.h"
+#include "audit/compare/comparison.h"
+#include "audit/compare/live.h"
+#include "audit/compare/matching.h"
+#include "audit/compare/peer.h"
+#include "audit/compare/stored.h"
+#include "model/model.h"
+#include "report/compare_format.h"
+#include "test_model.h"
+
+namespace boltbeam::audit {
+namespace {
+
+using nlohmann::json;
+
+json Stored(double scale, const std::string& machine) {
+  json parts = json::array();
+  parts.push_back({{"role", "ffn_down"},
+                   {"format", "Q4_K"},
+                   {"calls", 4},
+                   {"bytes", 4000},
+                   {"floor_ns", 1000.0},
+                   {"now_ns", 1200.0 * scale}});
+  parts.push_back(
+      {{"role", "norm"}, {"format", "F32"}, {"calls", 9}, {"bytes", 10}, {"floor_ns", 10.0}, {"now_ns", 100.0}});
+  const double lost = 1200 * scale + 100 - 1010, now = 1010 + lost + 50 + 5;
+  return {{"schema", "boltbeam.audit.v1"},
+          {"model", {{"type", "tiny"}}},
+          {"machine", machine},
+          {"threads", 2},
+          {"depths", json::array({{{"depth", 0},
+                                   {"read_bandwidth_gb_s", 4.0},
+                                   {"token",
+                                    {{"now_ns", now},
+                                     {"floor_ns", 1010.0},
+                                     {"lost_ns", lost},
+                                     {"gaps_ns", 50.0},
+                                     {"wait_ns", 40.0},
+                                     {"host_ns", 10.0},
+                                     {"unaccounted_ns", 5.0}}},
+                                   {"parts", parts}}})}};
+}
+
+TEST(Stored, ComparesPartByPartAndSaysWhatEachWouldGain) {
+  const auto a = ReadStoredAudit("a.json", Stored(1, "one")), b = ReadStoredAudit("b.json", Stored(1.5, "other"));
+  ASSERT_TRUE(a && b);
+  const auto comparisons = CompareStored(*a, *b);
+  ASSERT_TRUE(comparisons);
+  ASSERT_EQ(comparisons->size(), 1U);
+  const Comparison& comparison = comparisons->front();
+  EXPECT_NEAR(comparison.DifferenceNs(), -600, 1e-9);
+  EXPECT_NEAR(comparison.regions[0].DifferenceNs(), -600, 1e-9);
+  EXPECT_NEAR(*comparison.regions[0].theirs_gain_ns, 600, 1e-9);
+  EXPECT_EQ(*comparison.regions[0].ours_gain_ns, 0);
+  EXPECT_NEAR(comparison.ResidualNs(), 0, 1e-9);
+  EXPECT_NE(comparison.Sentence().find("a.json (one, 2 threads) needs 30.7 % less time for a token than b.json"),
+            std::string::npos)
+      << comparison.Sentence();
+  const json shown = json::parse(report::CompareReport(*comparisons, "json"));
+  EXPECT_EQ(shown["schema"], "boltbeam.compare.v1");
+  for (const char* key : {"region", "ours_ns", "theirs_ns", "difference_ns"})
+    EXPECT_TRUE(shown["regions"][0].contains(key));
+  EXPECT_NEAR(shown["residual_ns"].get<double>(), 0, 1e-9);
+  const std::string text = report::CompareReport(*comparisons, "text");
+  EXPECT_NE(text.find("would gain"), std::string::npos);
+}
+
+TEST(Stored, RefusesWhatDoesNotAddUp) {
+  json wrong = Stored(1, "x");
+  wrong["depths"][0]["token"]["gaps_ns"] = 500;
+  for (const json& document : {wrong, json{{"schema", "boltbeam.audit.v1"}}, json{{"schema", "other"}}, json(3)}) {
+    const auto read = ReadStoredAudit("x.json", document);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, Code::kStoredAccount);
+  }
+  EXPECT_NE(ReadStoredAudit("x.json", wrong).error().found.find("beside a token of"), std::string::npos);
+  json deep = Stored(1, "x");
+  deep["depths"][0]["depth"] = 512;
+  const auto a = ReadStoredAudit("a.json", Stored(1, "x")), b = ReadStoredAudit("b.json", deep);
+  ASSERT_TRUE(a && b);
+  EXPECT_FALSE(CompareStored(*a, *b));
+}
+
+imports::Imported Trace(const std::vector<imports::Row>& rows) {
+  imports::Imported imported;
+  imported.rows = rows;
+  return imported;
+}
+
+imports::Row Kernel(const std::string& name, double calls, double us, std::optional<double> bytes = {}) {
+  imports::Row row;
+  row.name = name;
+  row.calls = calls;
+  row.total_ns = us * 1e3;
+  row.bytes = bytes;
+  return row;
+}
+
+// The weight kernels of the RTX 5090's tie-out, two tokens of them, and its model's parts.
+TEST(Attribution, ByLaunchesAndBytes) {
+  const std::vector<PartFloor> floors = {{"attn_kv", "Q4_K", 54, 54ULL * 2359296, 0},
+                                         {"attn_kv", "Q6_K", 18, 18ULL * 3440640, 0},
+                                         {"ffn_down", "Q4_K", 18, 18ULL * 28311552, 0},
+                                         {"ffn_down", "Q6_K", 18, 18ULL * 41287680, 0},
+                                         {"lm_head", "Q6_K", 1, 510504960, 0}};
+  const Attribution bare = Attribute(
+      Trace({Kernel("a", 108, 338), Kernel("b", 36, 690), Kernel("c", 36, 1035), Kernel("head", 2, 604)}), floors, 0);
+  EXPECT_EQ(bare.tokens, 2);
+  ASSERT_EQ(bare.kernels.size(), 4U);
+  for (const AttributedKernel& kernel : bare.kernels) {
+    if (kernel.name == "a") {
+      EXPECT_EQ(kernel.part, "attn_kv Q4_K");
+    } else if (kernel.name == "head") {
+      EXPECT_EQ(kernel.part, "lm_head Q6_K");
+    }
+    if (kernel.name == "b" || kernel.name == "c") {
+      EXPECT_EQ(kernel.part, "");
+      EXPECT_NE(kernel.why.find("attn_kv Q6_K and ffn_down Q4_K and ffn_down Q6_K"), std::string::npos) << kernel.why;
+    }
+  }
+  EXPECT_NEAR(bare.unattributed_ns, (690 + 1035) * 1e3 / 2, 1e-6);
+  const Attribution sized =
+      Attribute(Trace({Kernel("b", 36, 690, 28311552), Kernel("c", 36, 1035, 41287680)}), floors, 2);
+  EXPECT_EQ(sized.kernels[0].part, "ffn_down Q6_K");
+  EXPECT_EQ(sized.kernels[1].part, "ffn_down Q4_K");
+  EXPECT_EQ(sized.unattributed_ns, 0);
+}
+
+TEST(Attribution, TwoKernelsForOnePartStayUnattributed) {
+  const std::vector<PartFloor> floors = {{"lm_head", "Q6_K", 1, 1000, 0}};
+  const Attribution attribution =
+      Attribute(Trace({Kernel("x", 1, 5), Kernel("y", 1, 6), Kernel("z", 7, 1)}), floors, 1);
+  for (const AttributedKernel& kernel : attribution.kernels) EXPECT_TRUE(kernel.part.empty());
+  EXPECT_NE(attribution.kernels[0].why.find("2 kernels fit lm_head Q6_K"), std::string::npos);
+  EXPECT_NE(attribution.kernels[2].why.find("fit no part"), std::string::npos);
+}
+
+TimedOperation Timed(const std::string& kind, const std::string& parameters, double us) {
+  auto operation = imports::ParseOperation(kind, parameters);
+  EXPECT_TRUE(operation) << kind;
+  return {std::move(*operation), us * 1e3};
+}
+
+TEST(Matching, CountsComeFromOurGraphAndNeverFromNames) {
+  model::TestModel file("llama");  // 2 layers, hidden 256, ffn 512, 4 heads of 64, 2 KV heads, vocabulary 320
+  const auto model = model::Model::Load(file.Write());
+  ASSERT_TRUE(model) << model.error().Message();
+  const auto mm = [](int k, int n) {
+    return "name=x,type=f32,ne=[" + std::to_string(n) + ",1,1,1],op_params=[],sources=q8_0[" + std::to_string(k) + "," +
+           std::to_string(n) + ",1,1],f32[" + std::to_string(k) + ",1,1,1]";
+  };
+  const Matching matching = MatchOperations(
+      {Timed("MUL_MAT", mm(256, 256), 10), Timed("MUL_MAT", mm(256, 128), 4), Timed("MUL_MAT", mm(256, 512), 20),
+       Timed("MUL_MAT", mm(512, 256), 22), Timed("MUL_MAT", mm(256, 320), 13),
+       Timed("RMS_NORM", "name=n,type=f32,ne=[256,1,1,1],op_params=[0:9],sources=f32[256,1,1,1]", 1),
+       Timed("ROPE", "name=q,type=f32,ne=[64,4,1,1],op_params=[1],sources=f32[64,4,1,1],i32[1,1,1,1]", 2),
+       Timed("ROPE", "name=q,type=f32,ne=[64,4,1,1],op_params=[2],sources=f32[64,4,1,1],i32[1,1,1,1]", 4),
+       Timed("ADD", "name=r,type=f32,ne=[256,1,1,1],op_params=[],sources=f32[256,1,1,1],f32[256,1,1,1]", 1),
+       Timed("SET_ROWS",
+             "name=c,type=f16,ne=[128,256,1,1],op_params=[],sources=f32[128,1,1,1],i64[1,1,1,1],f16[128,256,1,1]", 1),
+       Timed("SWIGLU", "name=g,type=f32,ne=[512,1,1,1],op_params=[2],sources=f32[512,1,1,1],f32[512,1,1,1]", 3),
+       Timed("DUP", "name=d,type=f32,ne=[256,1,1,1],op_params=[],sources=f32[256,1,1,1]", 7)},
+      *model, 0);
+  const auto ns = [&](const std::string& role, const std::string& format) {
+    for (const MatchedRegion& region : matching.regions) {
+      if (region.role == role && region.format == format) return region.ns / 1e3;
+    }
+    return -1.0;
+  };
+  EXPECT_NEAR(ns("attn_qo", "Q8_0"), 2 * 2 * 10, 1e-9);  // query and output of each layer have one shape
+  EXPECT_NEAR(ns("attn_kv", "Q8_0"), 2 * 2 * 4, 1e-9);
+  EXPECT_NEAR(ns("ffn_gate_up", "Q8_0"), 2 * 2 * 20, 1e-9);
+  EXPECT_NEAR(ns("ffn_down", "Q8_0"), 2 * 22, 1e-9);
+  EXPECT_NEAR(ns("lm_head", "Q8_0"), 13, 1e-9);
+  EXPECT_NEAR(ns("norm", ""), 5 * 1, 1e-9);
+  EXPECT_NEAR(ns("rope", ""), 2 * 3 + 2 * 2 * 1, 1e-9);  // one shape with two parameters: the mean; and both caches
+  EXPECT_NEAR(ns("attn_qo", "residual"), 2, 1e-9);
+  EXPECT_NEAR(ns("gate", ""), 2 * 3, 1e-9);
+  EXPECT_NEAR(matching.unmatched_ns, 7e3, 1e-9);
+  ASSERT_EQ(matching.unmatched.size(), 1U);
+}
+
+LiveFindings Findings() {
+  LiveFindings findings;
+  findings.account.token = {.now_ns = 1000,
+                            .floor_ns = 500,
+                            .lost_ns = 400,
+                            .gaps_ns = 90,
+                            .unaccounted_ns = 10,
+                            .wait_ns = 60,
+                            .host_ns = 30};
+  Part down, norm;
+  down.role = "ffn_down";
+  down.format = "Q4_K";
+  down.now_ns = 700;
+  norm.role = "norm";
+  norm.format = "F32";
+  norm.now_ns = 200;
+  findings.account.parts = {down, norm};
+  findings.one_thread = {{1020, 1010, 1030}, {2000, 2000, 2000}};
+  findings.fastest = {{600, 600, 600}, {900, 900, 900}};
+  findings.theirs_repacked_ns = 1600;
+  findings.threads = 2;
+  findings.matching.regions = {
+      {"ffn_down", "Q4_K", 4, 1500, 4000}, {"norm", "", 9, 100, 10}, {"attn_qo", "residual", 2, 300, 8}};
+  findings.matching.unmatched_ns = 20;
+  findings.matching.unmatched = {"DUP"};
+  return findings;
+}
+
+TEST(Live, RegionsTermsAndResidualMakeTheDifference) {
+  const LiveFindings findings = Findings();
+  const Comparison comparison = CompareLive(findings, "llama.cpp");
+  EXPECT_NEAR(comparison.DifferenceNs(), 1020 - 2000, 1e-9);
+  EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1500 - 100 - 300 - 20), 1e-9);
+  EXPECT_NEAR(TieOut(findings), 1920.0 / 2000 - 1, 1e-9);
+  EXPECT_FALSE(comparison.regions.back().in_ours);
+  EXPECT_NEAR(*comparison.beside[0].theirs_ns, -400, 1e-9);
+  EXPECT_NEAR(*comparison.beside[1].theirs_ns, -700, 1e-9);
+  EXPECT_NEAR(*comparison.beside[1].ours_ns, -420, 1e-9);
+  EXPECT_NE(comparison.Sentence().find("boltbeam wins in ffn_down Q4_K (0.8 µs)"), std::string::npos)
+      << comparison.Sentence();
+  EXPECT_NE(comparison.Sentence().find("llama.cpp wins in norm F32 (0.1 µs)"), std::string::npos);
+}
+
+class FakePeer {
+ public:
+  explicit FakePeer(const std::string& bench) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "boltbeam-peer-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    Write("llama-bench", bench);
+  }
+  ~FakePeer() { std::filesystem::remove_all(folder_); }
+  FakePeer(const FakePeer&) = delete;
+  FakePeer& operator=(const FakePeer&) = delete;
+
+  void Write(const std::string& name, const std::string& script) const {
+    const auto path = folder_ / name;
+    std::ofstream(path) << "#!/bin/sh\n" << script;
+    chmod(path.c_str(), 0755);
+  }
+  [[nodiscard]] std::string folder() const { return folder_.string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+constexpr const char* kBenchJson =
+    R"(echo '[{"model_filename":"m","n_prompt":0,"n_gen":8,"n_depth":0,"avg_ts":50.0,"avg_ns":1}]')";
+
+TEST(Peer, IsFoundByFolderAndByProgram) {
+  const FakePeer fake(kBenchJson);
+  const auto by_folder = FindPeer(fake.folder());
+  ASSERT_TRUE(by_folder);
+  EXPECT_TRUE(by_folder->operations.empty());
+  const auto by_program = FindPeer(fake.folder() + "/llama-bench");
+  ASSERT_TRUE(by_program);
+  const auto token = PeerTokenNs(*by_program, "m.gguf", {});
+  ASSERT_TRUE(token) << token.error().Message();
+  EXPECT_NEAR(*token, 2e7, 1);
+  const auto parts = PeerOperations(*by_program, "m.gguf", 0);
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, Code::kPeerMissing);
+  const auto none = FindPeer("/nowhere");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kPeerMissing);
+}
+
+TEST(Peer, FailuresSayWhat) {
+  const FakePeer broken("echo nothing\nexit 3\n");
+  const auto peer = FindPeer(broken.folder());
+  ASSERT_TRUE(peer);
+  const auto token = PeerTokenNs(*peer, "m.gguf", {});
+  ASSERT_FALSE(token);
+  EXPECT_EQ(token.error().code, Code::kPeerFailed);
+  EXPECT_NE(token.error().found.find("exit status 3"), std::string::npos);
+  EXPECT_NEAR(*CommandTokenNs("echo 'rate: 200 tok/s 100'"), 1e7, 1);
+  EXPECT_EQ(CommandTokenNs("echo none").error().code, Code::kPeerFailed);
+}
+
+TEST(Peer, PartsComeFromItsOwnTestPrograms) {
+  const FakePeer fake(kBenchJson);
+  fake.Write("test-export-graph-ops",
+             "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\nprintf '29 0 8 1 a\\n29 0 8 13 b\\n' > "
+             "\"$out\"\n");
+  fake.Write(
+      "test-backend-ops",
+      "while [ $# -gt 0 ]; do [ \"$1\" = --test-file ] && in=$2; shift; done\n"
+      "[ $(wc -l < \"$in\") = 1 ] || exit 9\n"
+      "echo 'CREATE TABLE IF NOT EXISTS test_backend_ops (op_name TEXT, op_params TEXT, test_mode TEXT, supported "
+      "INTEGER, time_us REAL);'\n"
+      "echo \"INSERT INTO test_backend_ops VALUES ('MUL_MAT', "
+      "'name=a,type=f32,ne=[8,1,1,1],op_params=[],sources=q8_0[32,8,1,1],f32[32,1,1,1]', 'perf', '1', '2.5');\"\n");
+  const auto peer = FindPeer(fake.folder());
+  ASSERT_TRUE(peer);
+  const auto operations = PeerOperations(*peer, "m.gguf", 0);
+  ASSERT_TRUE(operations) << operations.error().Message();
+  ASSERT_EQ(operations->size(), 1U);
+  EXPECT_EQ(operations->front().ns, 2500);
+  EXPECT_EQ(operations->front().operation.sources[0].shape[0], 32U);
+}
+
+TEST(Peer, LinesOfOneToken) {
+  EXPECT_EQ(LinesOfOneToken("29 0 8 1\n29 0 8 13 1\n40 113 1\n", 13), "29 0 8 1\n40 113 1\n");
+  EXPECT_EQ(LinesOfOneToken("", 13), "");
+}
+
+}  // namespace
+}  // namespace boltbeam::audit

@@ -1,0 +1,48 @@
+// Two accounts of a token side by side: region by region, the terms between and around the regions, and the residual
+// that neither explains. Differences are ours - theirs: negative where ours is faster.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace boltbeam::audit {
+
+struct Region {
+  std::string region;  // "ffn_down Q4_K"
+  double ours_ns = 0, theirs_ns = 0;
+  std::optional<double> ours_bytes, theirs_bytes;      // moved by the region's tables in a token
+  std::optional<double> ours_gain_ns, theirs_gain_ns;  // what each would save at the other's share of its own floor
+  bool in_ours = true, in_theirs = true;
+
+  [[nodiscard]] double DifferenceNs() const { return ours_ns - theirs_ns; }
+};
+
+/// What is no region: gaps, host time, unaccounted; threads and repacking.
+struct Term {
+  std::string name;
+  std::optional<double> ours_ns, theirs_ns;
+  std::string note;
+
+  [[nodiscard]] double DifferenceNs() const { return ours_ns.value_or(0) - theirs_ns.value_or(0); }
+};
+
+struct Comparison {
+  std::string ours, theirs;  // what they are
+  std::string basis;         // how both tokens ran: "one thread, no repacking"
+  std::uint64_t depth = 0;
+  double ours_token_ns = 0, theirs_token_ns = 0;  // whole tokens on that basis
+  std::vector<Region> regions;
+  std::vector<Term> terms;   // on that basis: with the regions they make the difference of the tokens
+  std::vector<Term> beside;  // other bases: threads, repacking, the fastest of each
+  std::vector<std::string> notes;
+
+  [[nodiscard]] double DifferenceNs() const { return ours_token_ns - theirs_token_ns; }
+  /// Difference of the tokens less that of all regions and terms.
+  [[nodiscard]] double ResidualNs() const;
+  /// In plain words: which program is faster, where each of them wins, and what is left.
+  [[nodiscard]] std::string Sentence() const;
+};
+
+}  // namespace boltbeam::audit

@@ -1,0 +1,54 @@
+// Another program run live beside our engine: whole tokens interleaved, and its parts beside our account.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "audit/account.h"
+#include "audit/compare/comparison.h"
+#include "audit/compare/matching.h"
+#include "base/error.h"
+#include "engine/engine.h"
+
+namespace boltbeam::audit {
+
+/// Tokens of both, one window after the other, A B B A.
+struct Interleaved {
+  std::vector<double> ours_ns, theirs_ns;  // of a token, paired
+
+  [[nodiscard]] double OursNs() const;  // medians
+  [[nodiscard]] double TheirsNs() const;
+};
+
+struct InterleaveOptions {
+  std::uint64_t depth = 0;
+  std::uint32_t tokens = 32;  // of a window
+  double seconds = 10;
+  std::uint64_t seed = 1;
+  std::function<bool()> cancelled;
+  std::function<void(double done, double total)> progress;  // between windows
+};
+
+/// theirs: runs one window and gives nanoseconds of a token.
+Result<Interleaved> Interleave(engine::Engine& engine, engine::Session& session,
+                               const std::function<Result<double>()>& theirs, const InterleaveOptions& options);
+
+/// What was measured on one basis and beside it.
+struct LiveFindings {
+  Account account;                // ours, one thread
+  Interleaved one_thread;         // theirs without repacking
+  Interleaved fastest;            // both with all threads, theirs with repacking
+  double theirs_repacked_ns = 0;  // theirs with one thread and repacking
+  Matching matching;
+  std::uint32_t threads = 1;  // of `fastest`
+};
+
+/// Regions and terms on the basis of one thread, the other bases beside them.
+Comparison CompareLive(const LiveFindings& findings, const std::string& theirs);
+
+/// By how much their parts miss their token, relative; within kTiesOut they tie out.
+double TieOut(const LiveFindings& findings);
+inline constexpr double kTiesOut = 0.10;
+
+}  // namespace boltbeam::audit

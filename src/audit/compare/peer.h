@@ -1,0 +1,48 @@
+// llama.cpp as the independent program, run live: its token through llama-bench, its parts through
+// test-export-graph-ops and test-backend-ops.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "audit/import/operation.h"
+#include "base/error.h"
+
+namespace boltbeam::audit {
+
+struct Peer {
+  std::string bench;                 // path of llama-bench
+  std::string exporter, operations;  // of the other two; empty: not there
+};
+
+/// where: a folder, the path of llama-bench, or empty for PATH. kPeerMissing says where was looked.
+Result<Peer> FindPeer(const std::string& where);
+
+struct PeerRun {
+  std::uint32_t threads = 1;
+  bool repack = true;  // its rearranged weights
+  std::uint32_t tokens = 32;
+  std::uint64_t depth = 0;
+};
+
+/// Nanoseconds of a token, mean over the run; one process that loads the model. kPeerFailed: what it said.
+Result<double> PeerTokenNs(const Peer& peer, const std::string& model, const PeerRun& run);
+
+/// Nanoseconds of a token by a command of the user's that prints a rate.
+Result<double> CommandTokenNs(const std::string& command);
+
+struct TimedOperation {
+  imports::ForeignOperation operation;
+  double ns = 0;
+};
+
+/// Every distinct operation of one token at this depth, timed alone: one thread, no rearranged weights, hot buffers.
+/// kPeerMissing without the two programs.
+Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::string& model, std::uint64_t depth);
+
+/// Of what test-export-graph-ops wrote, the lines of a pass of one token: those in which no tensor has a side of
+/// `prompt`, the number of tokens of its other pass.
+std::string LinesOfOneToken(std::string_view exported, std::uint64_t prompt);
+
+}  // namespace boltbeam::audit
