@@ -101,6 +101,25 @@ TEST_F(LedgerCommand, AHandEditedLineIsFoundAndNamed) {
   EXPECT_EQ(Run("show one:2").status, 2);
 }
 
+TEST_F(LedgerCommand, ADamagedChainIsRepairedAndWhatWasCutIsKept) {
+  ledger::Ledger machine = Machine("home", "one");
+  for (const char* name : {"first", "second", "third"}) ASSERT_TRUE(machine.AppendVerdict(Refutation(name)));
+  EXPECT_TRUE(Says(Run("repair"), "no chain is damaged"));
+  std::string bytes = *base::ReadWholeFile(Chain("one"));
+  bytes.replace(bytes.rfind("1.052", bytes.find("second")), 5, "0.952");
+  std::ofstream(Chain("one"), std::ios::binary) << bytes;
+  const ProgramOutcome repair = Run("repair one");
+  EXPECT_EQ(repair.status, 0) << repair.output;
+  EXPECT_TRUE(Says(repair, "1 records stay")) << repair.output;
+  EXPECT_TRUE(Says(repair, "1 whole records lie behind the damage")) << repair.output;
+  EXPECT_EQ(Run("verify").status, 0);
+  const std::size_t at = repair.output.find("kept: blobs/") + 12;
+  const fs::path kept = Chain("one").parent_path() / "blobs" / repair.output.substr(at, 64);
+  EXPECT_TRUE(bytes.ends_with(*base::ReadWholeFile(kept))) << "what was cut is not there as it was";
+  EXPECT_TRUE(Says(Run("list --kind recovery"), "were cut at byte")) << Run("list --kind recovery").output;
+  EXPECT_EQ(Run("repair nobody").status, 2);
+}
+
 TEST_F(LedgerCommand, ARefutationIsReopenedAndPromotesNothing) {
   ASSERT_TRUE(Machine("home", "one").AppendVerdict(Refutation("slow_idea")));
   EXPECT_TRUE(Says(Run("list --refuted"), "slow_idea"));

@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "audit/floors.h"
 #include "audit/probe_bandwidth.h"
+#include "audit_predict.h"
 #include "base/paths.h"
 #include "chip/facts.h"
 #include "command.h"
@@ -28,6 +30,7 @@ struct Arguments {
   EngineFlags engine;
   double seconds = 10;
   std::string perfetto;  // a file for one token's trace
+  bool predict = false;
 };
 
 std::string Show(const Globals& globals, const report::AuditSubject& subject, const audit::Audit& audit) {
@@ -71,6 +74,12 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   const std::uint64_t token_bytes =
       audit::MemoryBytes(audit::PartFloors(model, options.depths.front(), engine->options().cache));
   BOLTBEAM_ASSIGN(const auto bandwidth, audit::ProbeBandwidth::Create(kernels, machine, cpus, token_bytes));
+  std::optional<AuditPredictions> predictions;
+  if (arguments.predict) {
+    BOLTBEAM_ASSIGN(AuditPredictions written,
+                    AuditPredictions::Write(globals, model, arguments.model, machine, *engine, options.depths));
+    predictions.emplace(std::move(written));
+  }
   Progress progress("auditing");
   audit::Hooks hooks;
   hooks.cancelled = Interrupted;
@@ -93,6 +102,10 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
                                      .memory = engine->memory()};
   BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, audit)));
   for (const std::string& note : report::AuditNotes(audit)) Note(note);
+  if (predictions) {
+    BOLTBEAM_ASSIGN(const std::vector<std::string> lines, predictions->Answer(audit));
+    for (const std::string& line : lines) Note(line);
+  }
   return audit::RequireTieOut(audit);
 }
 
@@ -110,6 +123,8 @@ void AddAudit(CLI::App& app, Globals& globals) {
       ->capture_default_str();
   command->add_option("--perfetto", arguments->perfetto,
                       "Also write one token, step by step and thread by thread, to a file that ui.perfetto.dev opens");
+  command->add_flag("--predict", arguments->predict,
+                    "Write what a token should take into the ledger first, and what it took afterwards");
   AddOutputFlags(*command, globals, {"text", "json", "md"});
   command->callback([arguments, &globals] { Finish(globals, RunAudit(*arguments, globals)); });
 }

@@ -16,6 +16,7 @@
 #include "ledger/ledger.h"
 #include "measure/bench.h"
 #include "report/judge_format.h"
+#include "runtime/placement.h"
 #include "terminal.h"
 
 namespace boltbeam::app {
@@ -98,8 +99,11 @@ class Memory {
         {blob, std::string(judge::kSamplesFormat)},
         sessions,
         fmt::format("judge {} --a {} --b {}", arguments.model, arguments.a.Describe(), arguments.b.Describe())};
-    BOLTBEAM_ASSIGN(const ledger::Receipt receipt,
-                    ledger_->AppendVerdict(judge::ToVerdict(judgement, judged.run, thresholds, context)));
+    ledger::Verdict verdict = judge::ToVerdict(judgement, judged.run, thresholds, context);
+    verdict.details["placement"] = arguments.placement;
+    verdict.details["swap_load"] = arguments.swap_load;
+    if (!judged.processes.is_null()) verdict.details["processes"] = judged.processes;
+    BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger_->AppendVerdict(verdict));
     return receipt.hash;
   }
 
@@ -125,7 +129,13 @@ class Memory {
   std::string prediction_;
 };
 
-// The same comparison in a process of its own, the sides loaded in the other order; what it printed.
+// How a fresh process differs: the code lies elsewhere in each, and every other one loads the sides in the other order.
+bool SwapsLoad(std::uint32_t number) { return number % 2 == 1; }
+std::uint32_t PlacementOf(const JudgeArguments& arguments, std::uint32_t number) {
+  return arguments.placement + number;
+}
+
+// The same comparison in a process of its own; what it printed.
 Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArguments& arguments, std::uint32_t number) {
   std::string command = OwnProgram();
   if (!globals.home.empty()) command += " --home " + judge::ShellQuoted(globals.home);
@@ -135,23 +145,35 @@ Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArgume
   for (const std::string& route : arguments.engine.routes.with) command += " --with " + route;
   for (const std::string& route : arguments.engine.routes.without) command += " --without " + route;
   if (arguments.engine.threads != 0) command += fmt::format(" -t {}", arguments.engine.threads);
+  if (!arguments.engine.plan.empty()) command += " --plan " + judge::ShellQuoted(arguments.engine.plan);
+  if (!arguments.engine.isa.empty()) command += " --isa " + arguments.engine.isa;
+  for (const engine::GeometryChoice& choice : arguments.engine.geometry) {
+    command +=
+        " --geometry " + judge::ShellQuoted(choice.table.empty() ? choice.knobs : choice.table + ":" + choice.knobs);
+  }
   if (!arguments.reference.empty()) command += " --reference " + judge::ShellQuoted(arguments.reference);
-  command += fmt::format(" -ctk {} -ctv {} -d {} --budget {} --seed {} --confirm 0 --no-record -o json{}; true",
-                         arguments.engine.cache_k, arguments.engine.cache_v, arguments.depths,
-                         arguments.request.budget_s, arguments.seed + number, number % 2 == 1 ? " --swap-load" : "");
+  command +=
+      fmt::format(" -ctk {} -ctv {} -d {} --budget {} --seed {} --placement {} --confirm 0 --no-record -o json{}; true",
+                  arguments.engine.cache_k, arguments.engine.cache_v, arguments.depths, arguments.request.budget_s,
+                  arguments.seed + number, PlacementOf(arguments, number), SwapsLoad(number) ? " --swap-load" : "");
   BOLTBEAM_ASSIGN(const std::string text, judge::RunProgram(command));
   nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "fresh process", "no verdict", "one as before");
   return json;
 }
 
-// A gain counts when fresh processes repeat it: other addresses, other pages, the other order of loading.
-Result<judge::Condition> Repeat(const Globals& globals, const JudgeArguments& arguments) {
+// A gain counts when fresh processes repeat it: other addresses and pages, the code elsewhere in them, the other order
+// of loading.
+Result<judge::Condition> Repeat(const Globals& globals, const JudgeArguments& arguments, nlohmann::json& processes) {
   judge::Condition condition{std::string(judge::kRepeated), judge::State::kPass, ""};
   for (std::uint32_t number = 1; number <= arguments.confirm; ++number) {
     if (Interrupted()) return Fail(Code::kInterrupted, "judge", "stopped by the user");
     BOLTBEAM_ASSIGN(const nlohmann::json json, RunFreshProcess(globals, arguments, number));
     const std::string outcome = json.value("outcome", "nothing");
+    processes.push_back({{"placement", PlacementOf(arguments, number)},
+                         {"swap_load", SwapsLoad(number)},
+                         {"outcome", outcome},
+                         {"ratio", json.value("ratio", nlohmann::json())}});
     if (outcome != "faster") {
       return judge::Condition{std::string(judge::kRepeated), judge::State::kFail,
                               fmt::format("process {} of {}: {}", number, arguments.confirm, outcome)};
@@ -188,10 +210,11 @@ Result<void> RunJudge(JudgeArguments& arguments, Globals& globals) {
   Memory memory;
   BOLTBEAM_TRY(memory.Open(globals, arguments));
   CatchInterrupts();
+  runtime::SetCodePlacement(arguments.placement);
   BOLTBEAM_ASSIGN(JudgedRun judged, RunJudgedSides(globals, arguments, thresholds));
   std::uint64_t sessions = 1;
   if (arguments.confirm > 0 && WouldPromote(judged.run.findings, thresholds)) {
-    BOLTBEAM_ASSIGN(judge::Condition repeated, Repeat(globals, arguments));
+    BOLTBEAM_ASSIGN(judge::Condition repeated, Repeat(globals, arguments, judged.processes));
     if (repeated.state == judge::State::kPass) sessions += arguments.confirm;
     judged.run.findings.conditions.push_back(std::move(repeated));
   }
@@ -212,7 +235,8 @@ void AddJudge(CLI::App& app, Globals& globals) {
   CLI::App* command = app.add_subcommand("judge", "Is B better than A? The whole token, to one of eight verdicts");
   command->add_option("model", arguments->model, "A GGUF file; not needed for two commands");
   constexpr const char* kSide =
-      "without=ROUTE+ROUTE, with=ROUTE, file=MODEL, binary=BOLTBEAM or command=TEXT, a shell command that prints "
+      "without=ROUTE+ROUTE, with=ROUTE, plan=FILE, file=MODEL, binary=BOLTBEAM or command=TEXT, a shell command that "
+      "prints "
       "tokens per second; can be repeated (the default plan)";
   command->add_option("--a", arguments->a_words, std::string("What is: ") + kSide)
       ->type_name("SIDE")
@@ -239,6 +263,10 @@ void AddJudge(CLI::App& app, Globals& globals) {
       ->capture_default_str();
   command->add_option("--seed", arguments->seed, "Of tokens, order and resampling")->capture_default_str();
   command->add_flag("--swap-load", arguments->swap_load, "Load B before A");
+  command
+      ->add_option("--placement", arguments->placement,
+                   "Lay the kernels' code elsewhere in memory, for each number otherwise; 0: as always")
+      ->capture_default_str();
   command->add_flag("--no-record", arguments->no_record, "Keep nothing in the ledger");
   arguments->engine.Add(*command);
   AddOutputFlags(*command, globals, {"text", "json", "md"});

@@ -38,6 +38,7 @@ Result<std::unique_ptr<Loaded>> Load(const Globals& globals, const JudgeArgument
   EngineFlags flags = arguments.engine;
   flags.routes.with.insert(flags.routes.with.end(), spec.with.begin(), spec.with.end());
   flags.routes.without.insert(flags.routes.without.end(), spec.without.begin(), spec.without.end());
+  if (!spec.plan.empty()) flags.plan = spec.plan;
   BOLTBEAM_ASSIGN(loaded->engine, LoadEngine(globals, loaded->model, flags, judge::ContextNeeded(arguments.request)));
   return loaded;
 }
@@ -106,8 +107,12 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
     };
   }
   Progress progress("judging");
-  const judge::EngineSide side_a{a.engine.get(), arguments.a.with, arguments.a.without};
-  const judge::EngineSide side_b{b.engine.get(), arguments.b.with, arguments.b.without};
+  // With what a plan's file switches.
+  const auto side = [](const Loaded& loaded, const judge::SideSpec& spec) {
+    const engine::Options& options = loaded.engine->options();
+    return judge::EngineSide{loaded.engine.get(), options.with, options.without, spec.plan};
+  };
+  const judge::EngineSide side_a = side(a, arguments.a), side_b = side(b, arguments.b);
   JudgedRun judged;
   BOLTBEAM_ASSIGN(judged.run,
                   judge::CompareEngines(side_a, side_b, context, arguments.request, thresholds, Watched(progress)));
@@ -123,6 +128,8 @@ std::string Switches(const JudgeArguments& arguments, const judge::SideSpec& sid
     names.insert(names.end(), more.begin(), more.end());
     if (!names.empty()) text += fmt::format(" {} {}", flag, fmt::join(names, ","));
   };
+  const std::string& plan = side.plan.empty() ? arguments.engine.plan : side.plan;
+  if (!plan.empty()) text += " --plan " + judge::ShellQuoted(plan);
   add("--with", arguments.engine.routes.with, side.with);
   add("--without", arguments.engine.routes.without, side.without);
   return text;

@@ -1,6 +1,7 @@
 // The sides of `boltbeam judge`: loaded engines or programs, and the comparison of them.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ struct JudgeArguments {
   std::uint32_t tokens = 32;  // of a program's window
   std::string reference;      // logits of a full-precision model
   std::string prediction;     // "0.95..1.0"
-  std::uint32_t confirm = 1;  // fresh processes that must repeat a gain
+  std::uint32_t confirm = 2;  // fresh processes that must repeat a gain
   bool swap_load = false, no_record = false;
+  std::uint32_t placement = 0;  // of the kernels' code
   judge::Request request;  // from depths, budget and seed
 };
 
@@ -36,6 +38,7 @@ struct JudgedSubject {
 struct JudgedRun {
   judge::Run run;
   JudgedSubject subject;
+  nlohmann::json processes;  // fresh ones that repeated it: how each was set up, and what it found
 };
 
 /// Loads what the sides name, compares, and frees it again.

@@ -38,7 +38,7 @@ ledger::RederiveTable Rederivations() {
 }
 
 void AddLedger(CLI::App& app, Globals& globals) {
-  CLI::App* ledger = app.add_subcommand("ledger", "The memory: list, show, report, verify, reopen, export, import");
+  CLI::App* ledger = app.add_subcommand("ledger", "The memory: list, show, report, verify, repair, ...");
   ledger->require_subcommand(1);
   AddLedgerRead(*ledger, globals);
   AddLedgerWrite(*ledger, globals);

@@ -1,10 +1,11 @@
-// boltbeam ledger verify, reopen, export, import: what guards the memory, adds to it and moves it.
+// boltbeam ledger verify, repair, reopen, export, import: what guards the memory, adds to it and moves it.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "ledger/index.h"
 #include "ledger/merge.h"
+#include "ledger/repair.h"
 #include "ledger/verify.h"
 #include "ledger_commands.h"
 #include "report/ledger.h"
@@ -29,6 +30,28 @@ Result<void> Verify(const Globals& globals) {
   BOLTBEAM_TRY(WriteOutput(globals, report::VerificationReport(result, report::FormOf(globals.format))));
   if (!result.faults.empty()) return std::unexpected(result.faults.front());
   return {};
+}
+
+std::string Describe(const ledger::Repaired& repaired) {
+  std::string text = fmt::format("{}: {}\n", repaired.writer, repaired.fault);
+  text += fmt::format("  {} records stay; {} bytes were cut at byte {}\n", repaired.records, repaired.cut_bytes,
+                      repaired.cut_at_byte);
+  if (repaired.whole_records > 0) {
+    text +=
+        fmt::format("  {} whole records lie behind the damage, in what was cut: import a sound copy, or read them\n",
+                    repaired.whole_records);
+  }
+  if (!repaired.kept.empty()) text += fmt::format("  kept: blobs/{}\n", repaired.kept);
+  if (!repaired.kept_anchor.empty()) text += fmt::format("  its anchor: blobs/{}\n", repaired.kept_anchor);
+  return text + fmt::format("  record {} of this writer says so\n", repaired.recovery.seq);
+}
+
+Result<void> Repair(const Globals& globals, const std::string& writer) {
+  BOLTBEAM_ASSIGN(ledger::Ledger memory, OpenLedger(globals));
+  BOLTBEAM_ASSIGN(const std::vector<ledger::Repaired> all, ledger::Repair(memory, writer));
+  std::string text = all.empty() ? "no chain is damaged\n" : "";
+  for (const ledger::Repaired& repaired : all) text += Describe(repaired);
+  return WriteOutput(globals, text);
 }
 
 Result<void> Reopen(const Globals& globals, const ReopenArguments& arguments) {
@@ -80,6 +103,14 @@ void AddVerify(CLI::App& ledger, Globals& globals) {
   command->callback([&globals] { Finish(globals, Verify(globals)); });
 }
 
+void AddRepair(CLI::App& ledger, Globals& globals) {
+  CLI::App* command =
+      ledger.add_subcommand("repair", "Mend damaged chains: what is cut is kept aside, a record says so");
+  const auto writer = std::make_shared<std::string>();
+  command->add_option("writer", *writer, "Only the chain of one writer")->type_name("NAME");
+  command->callback([writer, &globals] { Finish(globals, Repair(globals, *writer)); });
+}
+
 void AddReopen(CLI::App& ledger, Globals& globals) {
   CLI::App* command = ledger.add_subcommand("reopen", "Let a refuted candidate be judged again; promotes nothing");
   const auto arguments = std::make_shared<ReopenArguments>();
@@ -110,6 +141,7 @@ void AddImport(CLI::App& ledger, Globals& globals) {
 
 void AddLedgerWrite(CLI::App& ledger, Globals& globals) {
   AddVerify(ledger, globals);
+  AddRepair(ledger, globals);
   AddReopen(ledger, globals);
   AddExport(ledger, globals);
   AddImport(ledger, globals);

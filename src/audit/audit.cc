@@ -35,6 +35,8 @@ struct DepthRun {
   std::vector<double> read_gb_s = {};  // the latest reading: what ends a round begins the next
   std::size_t round_count = 0;
   std::size_t disturbed = 0;
+  measure::Counters counters = {};  // what happened while windows were timed, over all rounds
+  double wall_ns = 0;
 };
 
 // Nanoseconds of a token in a window without stamps.
@@ -94,9 +96,10 @@ Result<void> RunRound(DepthRun& run) {
   constexpr std::array kStampedFirst = {false, true, true, false};
   static_assert(kStampedFirst.size() == kPairs);
   const bool exchange = run.round_count++ % 2 == 1;
+  if (run.read_gb_s.empty()) run.read_gb_s = run.bandwidth.Read();
+  measure::AwaitSleepingThreads();  // the probe's spin for a while, on the engine's CPUs
   const measure::Counters before = measure::ReadCounters();
   const std::uint64_t begin = base::Ticks();
-  if (run.read_gb_s.empty()) run.read_gb_s = run.bandwidth.Read();
   BOLTBEAM_TRY(PlainWindow(run));
   std::array<double, kPairs> plain_ns{};
   for (std::size_t pair = 0; pair < kPairs; ++pair) {
@@ -105,11 +108,14 @@ Result<void> RunRound(DepthRun& run) {
     BOLTBEAM_ASSIGN(plain_ns[pair], PlainWindow(run));
     if (!stamped_first) BOLTBEAM_TRY(TracedWindow(run, pair));
   }
+  const double wall_ns = run.clock.ToNs(base::Ticks() - begin);
+  const measure::Counters between = measure::ReadCounters() - before;
+  run.counters += between;
+  run.wall_ns += wall_ns;
   const std::vector<double> read_before = std::exchange(run.read_gb_s, run.bandwidth.Read());
   const double ratio = Fastest(run.read_gb_s) / Fastest(read_before);
   const bool memory_moved = std::abs(std::log(ratio)) > kMovedShare;
-  const double wall_ns = run.clock.ToNs(base::Ticks() - begin);
-  if (memory_moved || !measure::SpoilingCauses(before, measure::ReadCounters(), wall_ns).empty()) ++run.disturbed;
+  if (memory_moved || measure::CausesBetween({}, between, wall_ns).any()) ++run.disturbed;
   for (std::size_t pair = 0; pair < kPairs; ++pair) {
     BOLTBEAM_ASSIGN(TokenTimes traced, ReadTraces(run, pair));
     run.pairs.push_back({plain_ns[pair], std::move(traced), Together(read_before, run.read_gb_s), memory_moved});
@@ -183,8 +189,8 @@ Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, Bandwid
   audit.stamp_ns = clock.read_cost_ns;
   audit.stamps = 2 * (engine.steps().size() + engine.phases() + 1);
   audit.seed = options.seed;
-  const measure::Counters counters = measure::ReadCounters();
-  const std::uint64_t begin = base::Ticks();
+  measure::Counters counters;
+  double wall_ns = 0;
   std::size_t disturbed = 0, rounds = 0;
   std::vector<std::uint64_t> depths = options.depths;
   std::ranges::sort(depths);  // a longer context extends the shorter one
@@ -197,8 +203,10 @@ Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, Bandwid
     audit.window_tokens = static_cast<std::uint32_t>(run.tokens.size());
     disturbed += run.disturbed;
     rounds += run.round_count;
+    counters += run.counters;
+    wall_ns += run.wall_ns;
   }
-  audit.disturbances = measure::SpoilingCauses(counters, measure::ReadCounters(), clock.ToNs(base::Ticks() - begin));
+  audit.disturbances = measure::SpoilingCauses({}, counters, wall_ns);
   audit.disturbed_share = static_cast<double>(disturbed) / static_cast<double>(rounds);
   return audit;
 }

@@ -40,21 +40,33 @@ Result<EngineRounds::Timed> EngineRounds::Window(engine::Session& session) {
   return timed;
 }
 
+measure::Causes EngineRounds::CausesOf(const measure::Counters& before, const measure::Counters& after,
+                                       std::uint64_t begin_ns) {
+  const std::uint64_t now_ns = base::MonotonicNs();
+  const auto wall_ns = static_cast<double>(now_ns - begin_ns);
+  measure::Causes causes = measure::CausesBetween(before, after, wall_ns);
+  if (steal_.Took(after, static_cast<double>(now_ns))) causes.set(static_cast<std::size_t>(measure::Cause::kSteal));
+  checks_.counters += after - before;
+  checks_.wall_ns += wall_ns;
+  return causes;
+}
+
 Result<measure::PairedRound> EngineRounds::Next(bool b_first) {
   measure::PairedRound round;
   round.b_first = b_first;
   for (std::int32_t& token : tokens_) token = static_cast<std::int32_t>(random_() % s_.vocabulary);
   if (s_.limit && rounds_++ % kRoundsPerProbe == 0) round.limit = s_.limit();
   std::array<std::uint64_t, 4> hashes{};
-  measure::Counters before = counters_.Read();
   for (std::size_t i = 0; i < round.windows.size(); ++i) {
     const bool is_b = round.IsB(i);
+    // The threads of the other side, and of the probe, spin for a while after their work, on the same CPUs.
+    measure::AwaitSleepingThreads();
+    const measure::Counters before = counters_.Read();
     const std::uint64_t begin = base::MonotonicNs();
     BOLTBEAM_ASSIGN(const Timed timed, Window(is_b ? *s_.b : *s_.a));
     const measure::Counters after = counters_.Read();
     round.windows[i].ns = timed.ns;
-    round.windows[i].causes = measure::CausesBetween(before, after, static_cast<double>(base::MonotonicNs() - begin));
-    before = after;
+    round.windows[i].causes = CausesOf(before, after, begin);
     hashes[i] = timed.hash;
     (is_b ? checks_.untimed_b : checks_.untimed_a).push_back(timed.ns > 0 ? timed.untimed_ns / timed.ns : INFINITY);
     ++checks_.windows;

@@ -16,6 +16,8 @@ namespace boltbeam::judge {
 
 /// What windows showed beside their times.
 struct WindowChecks {
+  measure::Counters counters;  // what happened in all of them together
+  double wall_ns = 0;
   std::uint64_t windows = 0;
   std::uint64_t differing = 0;               // rounds in which sides that compute the same gave other logits
   std::uint64_t reused = 0;                  // windows of B that ended with the logits of one before, to the last bit
@@ -45,9 +47,11 @@ class EngineRounds final : public measure::RoundSource {
     std::uint64_t hash = 0;
   };
   Result<Timed> Window(engine::Session& session);
+  measure::Causes CausesOf(const measure::Counters& before, const measure::Counters& after, std::uint64_t begin_ns);
 
   Setting s_;
   measure::CounterReader counters_;
+  measure::StealWatch steal_;
   std::mt19937_64 random_;
   std::uint64_t begin_ns_;
   std::uint64_t depth_;

@@ -61,6 +61,14 @@ std::string FirstStepNotRun(const engine::Engine& engine, const engine::Trace& s
   return {};
 }
 
+// Steps of a side whose kernels the other one does not run.
+std::size_t StepsOfItsOwn(const EngineSide& side, const EngineSide& other) {
+  std::set<std::string> kernels;
+  for (const engine::StepInfo& step : other.engine->steps()) kernels.insert(step.kernel_id);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      side.engine->steps(), [&](const engine::StepInfo& step) { return !kernels.contains(step.kernel_id); }));
+}
+
 RouteFinding FailWith(std::string detail, bool available = true) {
   return {{std::string(kRoute), State::kFail, std::move(detail)}, available};
 }
@@ -82,7 +90,7 @@ RouteFinding CheckRoutes(const EngineSide& a, const EngineSide& b, const engine:
     }
     proof.push_back(fmt::format("{} {} times in A, {} in B", name, a_uses, b_uses));
   }
-  if (!proof.empty() && a.engine->plan_id() == b.engine->plan_id()) {
+  if ((!proof.empty() || a.plan != b.plan) && a.engine->plan_id() == b.engine->plan_id()) {
     return FailWith("both sides have the same plan although they were asked to differ");
   }
   for (const auto& [side, engine, stamps] :
@@ -91,7 +99,11 @@ RouteFinding CheckRoutes(const EngineSide& a, const EngineSide& b, const engine:
     if (!missing.empty()) return FailWith(fmt::format("{}: {} is in the plan and did not run", side, missing));
   }
   if (proof.empty()) {
-    proof.emplace_back(a.engine->plan_id() == b.engine->plan_id() ? "the same plan on both sides" : "two plans");
+    proof.emplace_back(
+        a.engine->plan_id() == b.engine->plan_id()
+            ? "the same plan on both sides"
+            : fmt::format("two plans: {} of B's {} steps run kernels that A has none of", StepsOfItsOwn(b, a),
+                          b.engine->steps().size()));
   }
   return {{std::string(kRoute), State::kPass,
            fmt::format("{}; every step of both was seen to run", fmt::join(proof, ", "))}};

@@ -14,10 +14,11 @@ struct RouteFinding {
   bool available = true;  // false: neither side can take the route with this model on this chip
 };
 
-/// An engine and the routes that its side was asked to take or to leave.
+/// An engine, the routes that its side was asked to take or to leave, and the name of the plan that it was to run.
 struct EngineSide {
   engine::Engine* engine = nullptr;
   std::vector<std::string> with, without;
+  std::string plan = {};  // empty: none was named
 };
 
 /// stamps: of one decoded token of each side.

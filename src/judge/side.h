@@ -12,6 +12,7 @@ namespace boltbeam::judge {
 /// A plan of the model, the plan of another file, another boltbeam, or any program that prints a rate.
 struct SideSpec {
   std::vector<std::string> with, without;  // routes
+  std::string plan;                        // a plan's file, the name of an installed one, or "default"
   std::string file;                        // another version of the model
   std::string binary;                      // a boltbeam
   std::string command;                     // of a shell; prints tokens per second
@@ -21,7 +22,7 @@ struct SideSpec {
   [[nodiscard]] std::string Describe() const;
 };
 
-/// Words such as "without=gate-in-registers+norm-in-consumer", "file=PATH", "binary=PATH", "command=TEXT"; "default"
+/// Words such as "without=gate-in-registers+norm-in-consumer", "plan=FILE", "file=PATH", "binary=PATH", "command=TEXT"; "default"
 /// adds nothing. kUsage names the word that makes no sense; flag is the one they came with.
 Result<SideSpec> ParseSide(std::string_view flag, const std::vector<std::string>& words,
                            const std::vector<std::string>& routes);

@@ -66,7 +66,7 @@ Result<ChainWriter::Tail> ChainWriter::OpenTail() {
   Chain behind = ParseChain(Path(), options_.writer, bytes, anchor, found);
   if (behind.state == ChainState::kDamaged) {
     Error fault = *behind.fault;
-    fault.expected += "; nothing was recorded: boltbeam ledger verify says more";
+    fault.expected += "; nothing was recorded: boltbeam ledger verify says more, repair mends it";
     return std::unexpected(std::move(fault));
   }
   // An anchor before the first byte: from now on a torn beginning can be told from a damaged one.
@@ -77,7 +77,7 @@ Result<ChainWriter::Tail> ChainWriter::OpenTail() {
 Result<void> ChainWriter::CheckAnchoredLine(OpenFile& file, std::uint64_t size, const Anchor& anchor) {
   const auto damaged = [&](std::string found, std::string expected) {
     return Fail(Code::kLedgerDamaged, fmt::format("{}: line {}", Path(), anchor.seq), std::move(found),
-                expected + "; nothing was recorded: boltbeam ledger verify says more");
+                expected + "; nothing was recorded: boltbeam ledger verify says more, repair mends it");
   };
   if (size < anchor.size_bytes) {
     return damaged(fmt::format("the end of the file at byte {}", size),

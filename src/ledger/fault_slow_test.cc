@@ -8,7 +8,8 @@ namespace boltbeam::ledger {
 namespace {
 
 void Report(const char* what, const LoopResult& result) {
-  std::printf("%llu %s\n", static_cast<unsigned long long>(result.cases), what);
+  std::printf("%llu %s, %zu different ledgers left\n", static_cast<unsigned long long>(result.cases), what,
+              result.states.size());
   EXPECT_EQ(result.wrong, "");
 }
 

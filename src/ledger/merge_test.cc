@@ -117,6 +117,25 @@ TEST(LedgerMerge, ThePythonToolsEntriesBecomeVerdictsOnce) {
             Code::kLedgerImport);
 }
 
+TEST(LedgerMerge, ThePublicSeedLedgerOfThePythonTool) {
+  SimulatedDisk disk;
+  Ledger ledger = On(disk, "writer");
+  const std::string text = *base::ReadWholeFile(BOLTBEAM_TEST_DATA "/ledger/nv_decode_seed_ledger.jsonl");
+  const Result<ImportResult> imported = Import(ledger, text, "seed");
+  ASSERT_TRUE(imported) << imported.error().Message();
+  EXPECT_EQ(imported->foreign, 13U);
+  EXPECT_TRUE(Verify(disk, kDiskFolder)->faults.empty());
+  Index index = *Index::Open(ledger);
+  EXPECT_EQ(index.StandingRefutations()->size(), 12U);
+  EXPECT_TRUE(*IsRefuted(index, "nv_decode_norm_once_fold", "nvidia_sm120", ""));
+  EXPECT_FALSE(*IsRefuted(index, "nv_decode_norm_once_fold", "another_chip", ""));
+  EXPECT_FALSE(*IsRefuted(index, "nv_decode_spec_decoding", "nvidia_sm120", ""));
+  const Verdict last = *VerdictFrom(index.Find("13")->payload);
+  EXPECT_EQ(last.subject.candidate, "nv_decode_fused_reduce_scale_smem");
+  EXPECT_NE(last.reason.find("best half4 arm +38.3% over the no-norm GEMV"), std::string::npos);
+  EXPECT_NE(last.reopen_when.at(0).text.find("E_32_32_4_f14a5cc0"), std::string::npos);
+}
+
 TEST(LedgerMerge, EveryFileOperationOfAnImportMayFail) {
   SimulatedDisk source;
   Ledger a = On(source, "a");

@@ -65,9 +65,11 @@ std::vector<std::string> BlobsOf(const Record& record) {
     const auto hash = samples->find("sha256");
     if (hash != samples->end() && hash->is_string()) hashes.push_back(hash->get<std::string>());
   }
-  const auto cut = record.payload.find("cut_sha256");
-  if (record.kind == Kind::kRecovery && cut != record.payload.end() && cut->is_string()) {
-    hashes.push_back(cut->get<std::string>());
+  for (const char* kept : {"cut_sha256", "anchor_sha256"}) {
+    const auto found = record.payload.find(kept);
+    if (record.kind == Kind::kRecovery && found != record.payload.end() && found->is_string()) {
+      hashes.push_back(found->get<std::string>());
+    }
   }
   return hashes;
 }

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <ctime>
@@ -93,19 +94,60 @@ std::string Chosen(const std::string& line) {
   return open == std::string::npos || close == std::string::npos ? line : line.substr(open + 1, close - open - 1);
 }
 
-// Of all threads of this process. A kernel without scheduler statistics gives 0.
-std::uint64_t Migrations(const std::string& root) {
-  std::uint64_t sum = 0;
+// The folders of this process's threads.
+std::vector<std::filesystem::path> Threads(const std::string& root) {
+  std::vector<std::filesystem::path> folders;
   std::error_code error;
   for (const auto& task : std::filesystem::directory_iterator(root + "/proc/self/task", error)) {
-    const std::string value = FieldOf((task.path() / "sched").string(), "se.nr_migrations");
-    std::uint64_t count = 0;
-    if (std::from_chars(value.data(), value.data() + value.size(), count).ec == std::errc()) sum += count;
+    folders.push_back(task.path());
   }
-  return sum;
+  return folders;
 }
 
+// A kernel without scheduler statistics leaves migrations at 0, and says nothing of waits.
+void ReadThreads(const std::string& root, Counters& counters) {
+  for (const std::filesystem::path& thread : Threads(root)) {
+    const std::string value = FieldOf((thread / "sched").string(), "se.nr_migrations");
+    std::uint64_t count = 0, ran_ns = 0, waited_ns = 0;
+    if (std::from_chars(value.data(), value.data() + value.size(), count).ec == std::errc()) {
+      counters.migrations += count;
+    }
+    if (std::ifstream stream(thread / "schedstat"); stream >> ran_ns >> waited_ns) {
+      counters.waited_ns += waited_ns;
+      counters.waits_known = true;
+    }
+  }
+}
+
+// "number (name) S ...": the name may hold anything.
+bool Sleeps(const std::filesystem::path& thread) {
+  const std::string line = FirstLine((thread / "stat").string());
+  const std::size_t name_end = line.rfind(')');
+  return name_end == std::string::npos || line.size() < name_end + 3 || line[name_end + 2] != 'R';
+}
+
+// All that are counted.
+constexpr std::array kCounters = {
+    &Counters::throttled_periods,    &Counters::throttled_us,      &Counters::steal_ticks,
+    &Counters::involuntary_switches, &Counters::major_faults,      &Counters::minor_faults,
+    &Counters::migrations,           &Counters::thermal_throttles, &Counters::waited_ns};
+
 }  // namespace
+
+Counters operator-(const Counters& after, const Counters& before) {
+  Counters between;
+  for (const auto counter : kCounters) {
+    if (after.*counter > before.*counter) between.*counter = after.*counter - before.*counter;
+  }
+  between.waits_known = after.waits_known;
+  return between;
+}
+
+Counters& operator+=(Counters& sum, const Counters& more) {
+  for (const auto counter : kCounters) sum.*counter += more.*counter;
+  sum.waits_known = sum.waits_known || more.waits_known;
+  return sum;
+}
 
 CounterReader::CounterReader(std::string root) : root_(std::move(root)) {
   for (const std::string& folder : CgroupFolders(root_)) {
@@ -138,7 +180,7 @@ Counters CounterReader::Read() const {
     std::ifstream stream(path);
     if (stream >> value) counters.thermal_throttles += value;
   }
-  counters.migrations = Migrations(root_);
+  ReadThreads(root_, counters);
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
     counters.involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw);
@@ -158,10 +200,9 @@ std::string_view CauseName(Cause cause) {
 
 Causes CausesBetween(const Counters& before, const Counters& after, double wall_ns) {
   Causes causes;
+  const Counters between = after - before;
   const auto set = [&](Cause cause, bool happened) { causes.set(static_cast<std::size_t>(cause), happened); };
-  const auto more = [&](std::uint64_t Counters::* counter) {
-    return after.*counter > before.*counter ? static_cast<double>(after.*counter - before.*counter) : 0.0;
-  };
+  const auto more = [&](std::uint64_t Counters::* counter) { return static_cast<double>(between.*counter); };
   const auto often = [&](double events, double per_second) {
     return events > 1 && events > per_second * wall_ns / 1e9;
   };
@@ -170,8 +211,11 @@ Causes CausesBetween(const Counters& before, const Counters& after, double wall_
   constexpr double kTickNs = 1e7, kStealShare = 0.01;
   const double ticks = more(&Counters::steal_ticks);
   set(Cause::kSteal, ticks > 1 && ticks * kTickNs > kStealShare * wall_ns);
-  constexpr double kSwitchesPerSecond = 200, kMigrationsPerSecond = 50;
-  set(Cause::kInterrupted, often(more(&Counters::involuntary_switches), kSwitchesPerSecond));
+  // The time that was lost, not how often: a thread that gives way while it waits for work loses none. Where the kernel
+  // doesn't keep that time, the count must do.
+  constexpr double kWaitShare = 0.01, kSwitchesPerSecond = 200, kMigrationsPerSecond = 50;
+  set(Cause::kInterrupted, after.waits_known ? more(&Counters::waited_ns) > kWaitShare * wall_ns
+                                             : often(more(&Counters::involuntary_switches), kSwitchesPerSecond));
   set(Cause::kMigrated, often(more(&Counters::migrations), kMigrationsPerSecond));
   set(Cause::kDiskReads, more(&Counters::major_faults) > 0);
   // To make a page takes about a microsecond: a fiftieth of the time spent on that.
@@ -179,6 +223,32 @@ Causes CausesBetween(const Counters& before, const Counters& after, double wall_
   set(Cause::kPageFaults, more(&Counters::minor_faults) * kFaultNs > kFaultShare * wall_ns);
   set(Cause::kThermal, more(&Counters::thermal_throttles) > 0);
   return causes;
+}
+
+bool StealWatch::Took(const Counters& now, double now_ns) {
+  constexpr double kTickNs = 1e7, kStealShare = 0.01;
+  const bool begins = since_ns_<0, ticked = now.steal_ticks> ticks_;
+  const double stolen_ns = ticked ? static_cast<double>(now.steal_ticks - ticks_) * kTickNs : 0;
+  const bool took = !begins && stolen_ns > kStealShare * (now_ns - since_ns_);
+  if (begins || ticked) {
+    ticks_ = now.steal_ticks;
+    since_ns_ = now_ns;
+  }
+  return took;
+}
+
+bool AwaitSleepingThreads(const std::string& root) {
+  constexpr int kTries = 25;
+  constexpr timespec kNap{0, 200'000};
+  const std::string own = std::to_string(gettid());
+  for (int i = 0; i < kTries; ++i) {
+    nanosleep(&kNap, nullptr);
+    if (std::ranges::all_of(Threads(root),
+                            [&](const auto& thread) { return thread.filename() == own || Sleeps(thread); })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Environment ReadEnvironment(const std::string& root) {
@@ -205,7 +275,11 @@ std::vector<std::string> SpoilingCauses(const Counters& before, const Counters& 
   };
   add(Cause::kQuota, "stopped by the CPU quota for {:.1f} ms", &Counters::throttled_us, 1e-3);
   add(Cause::kSteal, "CPUs taken by the hypervisor for {:.0f} ms", &Counters::steal_ticks, 10);
-  add(Cause::kInterrupted, "interrupted by other programs {:.0f} times", &Counters::involuntary_switches, 1);
+  if (after.waits_known) {
+    add(Cause::kInterrupted, "threads kept waiting by other programs for {:.1f} ms", &Counters::waited_ns, 1e-6);
+  } else {
+    add(Cause::kInterrupted, "interrupted by other programs {:.0f} times", &Counters::involuntary_switches, 1);
+  }
   add(Cause::kDiskReads, "{:.0f} page(s) read from disk", &Counters::major_faults, 1);
   add(Cause::kPageFaults, "{:.0f} pages made for this process", &Counters::minor_faults, 1);
   add(Cause::kMigrated, "threads moved to another CPU {:.0f} times", &Counters::migrations, 1);

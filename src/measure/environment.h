@@ -22,7 +22,13 @@ struct Counters {
   std::uint64_t minor_faults = 0;
   std::uint64_t migrations = 0;         // of this process's threads, from one CPU to another
   std::uint64_t thermal_throttles = 0;  // of all CPUs
+  std::uint64_t waited_ns = 0;          // that this process's threads were ready to run and did not
+  bool waits_known = false;             // the kernel keeps waited_ns
 };
+
+/// What happened between two readings; a counter that went back, as those of threads that ended, gives 0.
+Counters operator-(const Counters& after, const Counters& before);
+Counters& operator+=(Counters& sum, const Counters& more);
 
 /// Looks once where the counters are, so that reading them between windows costs little.
 class CounterReader {
@@ -43,7 +49,7 @@ Counters ReadCounters(const std::string& root = {});
 enum class Cause : std::uint8_t {
   kQuota,        // stopped by the cgroup's quota
   kSteal,        // CPUs taken by the hypervisor
-  kInterrupted,  // by other programs
+  kInterrupted,  // threads that were ready did not run: other programs had their CPUs
   kDiskReads,    // pages read from disk
   kPageFaults,   // pages that had to be made
   kMigrated,     // threads moved to another CPU
@@ -52,7 +58,24 @@ enum class Cause : std::uint8_t {
 };
 using Causes = std::bitset<static_cast<std::size_t>(Cause::kCount)>;
 std::string_view CauseName(Cause cause);
+/// One thread that waits counts like all of them: a token ends with its last thread.
 Causes CausesBetween(const Counters& before, const Counters& after, double wall_ns);
+
+/// Steal is counted in hundredths of a second, longer than a window: what a tick says is said of the time since the one
+/// before it. Begins at the first call.
+class StealWatch {
+ public:
+  /// Whether ticks came since the last call, and make up more than a hundredth of the time in which they gathered.
+  bool Took(const Counters& now, double now_ns);
+
+ private:
+  std::uint64_t ticks_ = 0;
+  double since_ns_ = -1;
+};
+
+/// Waits until every other thread of this process sleeps, a few milliseconds at most; false when one did not. A thread
+/// that spins for its next work holds a CPU that what is timed next may need.
+bool AwaitSleepingThreads(const std::string& root = {});
 
 struct Environment {
   std::string cpu_model;

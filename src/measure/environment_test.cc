@@ -94,6 +94,44 @@ TEST(EnvironmentTest, EveryCauseHasItsCounter) {
   }
 }
 
+TEST(EnvironmentTest, AnInterruptionIsTimeThatWasLost) {
+  constexpr auto kBit = static_cast<std::size_t>(Cause::kInterrupted);
+  Counters before, after;
+  before.waits_known = after.waits_known = true;
+  after.involuntary_switches = 1000;  // of threads that had nothing to do
+  after.waited_ns = 50'000;
+  EXPECT_FALSE(CausesBetween(before, after, 5e6).test(kBit));
+  after.waited_ns = 50'001;
+  EXPECT_TRUE(CausesBetween(before, after, 5e6).test(kBit));
+  EXPECT_EQ(SpoilingCauses(before, after, 5e6).at(0), "threads kept waiting by other programs for 0.1 ms");
+}
+
+TEST(EnvironmentTest, StealIsJudgedOverTheTimeInWhichItGathered) {
+  StealWatch watch;
+  Counters now;
+  now.steal_ticks = 500;  // of the time before
+  EXPECT_FALSE(watch.Took(now, 0));
+  EXPECT_FALSE(watch.Took(now, 4e9));
+  now.steal_ticks = 501;
+  EXPECT_FALSE(watch.Took(now, 5e9)) << "10 ms of 5 s";
+  now.steal_ticks = 502;
+  EXPECT_TRUE(watch.Took(now, 5.5e9)) << "10 ms of half a second";
+  EXPECT_FALSE(watch.Took(now, 5.51e9));
+}
+
+TEST(EnvironmentTest, WaitsOfAllThreadsAndWhetherTheySleep) {
+  const FakeMachine machine("waits");
+  machine.Put("proc/self/task/1/schedstat", "100 30 2\n");
+  machine.Put("proc/self/task/2/schedstat", "100 12 2\n");
+  machine.Put("proc/self/task/1/stat", "1 (a) R (b) S 0 0\n");
+  machine.Put("proc/self/task/2/stat", "2 (c) S 0 0\n");
+  EXPECT_EQ(ReadCounters(machine.root()).waited_ns, 42U);
+  EXPECT_TRUE(ReadCounters(machine.root()).waits_known);
+  EXPECT_TRUE(AwaitSleepingThreads(machine.root()));
+  machine.Put("proc/self/task/2/stat", "2 (c) R 0 0\n");
+  EXPECT_FALSE(AwaitSleepingThreads(machine.root()));
+}
+
 TEST(EnvironmentTest, MigrationsOfAllThreads) {
   const FakeMachine machine("threads");
   machine.Put("proc/self/task/1/sched", "program (1, #threads: 2)\n-----\nse.nr_migrations     :     3\n");

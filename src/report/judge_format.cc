@@ -131,6 +131,7 @@ std::string JudgeJson(const JudgeSubject& subject, const judge::Run& run, const 
   json["ratio_high"] = Number(judgement.ratio.high);
   json["smallest_difference"] = Number(judgement.smallest);
   json["tier"] = judgement.tier;
+  json["refused"] = judgement.refused;
   json["reason"] = judgement.reason;
   json["conditions"] = Json::array();
   for (const judge::Condition& condition : judgement.conditions) {

@@ -26,7 +26,9 @@ std::string RecoveryText(const nlohmann::json& payload) {
     const auto found = payload.find(key);
     return found != payload.end() ? found->dump() : std::string("?");
   };
-  return shown("cut_bytes") + " bytes were cut at byte " + shown("cut_at_byte");
+  std::string text = shown("cut_bytes") + " bytes were cut at byte " + shown("cut_at_byte");
+  if (payload.contains("chain")) text += " of " + shown("chain") + ": " + shown("reason");
+  return text;
 }
 
 }  // namespace

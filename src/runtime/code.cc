@@ -8,15 +8,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/hash.h"
+#include "runtime/placement.h"
 #include "runtime/relocation.h"
 
 namespace boltbeam::runtime {
@@ -49,8 +52,8 @@ class Loader {
 
   Result<void> ReadSections();
   Result<void> ReadSymbols();
-  /// Gives every loaded section its place: code first, constants from the next page on.
-  Result<void> Lay(std::uint64_t page);
+  /// Gives every loaded section its place: code first, from `shift` on, constants from the next page on.
+  Result<void> Lay(std::uint64_t page, std::uint64_t shift);
   Result<void> CopyTo(std::byte* memory) const;
   Result<std::uint64_t> Entry() const;
   /// Of everything that is loaded, before it is relocated, and of the relocations.
@@ -141,14 +144,14 @@ Result<void> Loader::LayPart(bool executable, std::uint64_t* end) {
   return {};
 }
 
-Result<void> Loader::Lay(std::uint64_t page) {
-  std::uint64_t end = 0;
+Result<void> Loader::Lay(std::uint64_t page, std::uint64_t shift) {
+  std::uint64_t end = shift;
   BOLTBEAM_TRY(LayPart(true, &end));
+  if (end == shift) return Damaged("no code");
   code_bytes_ = end = AlignUp(end, page);
   BOLTBEAM_TRY(LayPart(false, &end));
   total_bytes_ = AlignUp(end, page);
   // Sections of an honest object don't overlap, so they take little more room than the file does.
-  if (code_bytes_ == 0) return Damaged("no code");
   if (total_bytes_ > 2 * kMaxObjectBytes) return Damaged("sections that overlap");
   return {};
 }
@@ -242,6 +245,17 @@ std::string Loader::Hash() const {
   return base::Sha256Hex(text);
 }
 
+std::atomic<std::uint32_t> code_placement{0};
+
+/// By which the code of an object lies behind the beginning of its page.
+std::uint64_t ShiftOf(const std::string& object) {
+  const std::uint32_t placement = CodePlacement();
+  if (placement == 0) return 0;
+  constexpr std::uint64_t kPlaces = 4096 / kCodeShift;
+  const std::string digits = base::Sha256Hex(object + std::to_string(placement)).substr(0, 8);
+  return std::stoul(digits, nullptr, 16) % kPlaces * kCodeShift;
+}
+
 /// Memory that is unmapped again unless it is released.
 struct Mapping {
   void* memory = MAP_FAILED;
@@ -257,11 +271,16 @@ struct Mapping {
 
 }  // namespace
 
+void SetCodePlacement(std::uint32_t placement) { code_placement = placement; }
+
+std::uint32_t CodePlacement() { return code_placement; }
+
 Result<Code> Code::Load(const std::string& object) {
   Loader loader(object);
   BOLTBEAM_TRY(loader.ReadSections());
   BOLTBEAM_TRY(loader.ReadSymbols());
-  BOLTBEAM_TRY(loader.Lay(static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))));
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  BOLTBEAM_TRY(loader.Lay(page, ShiftOf(object)));
   BOLTBEAM_ASSIGN(const std::uint64_t entry, loader.Entry());
   Mapping mapping(loader.total_bytes());
   if (mapping.memory == MAP_FAILED) {
@@ -278,6 +297,7 @@ Result<Code> Code::Load(const std::string& object) {
                 "a system that lets a program run code that it generated");
   }
   __builtin___clear_cache(reinterpret_cast<char*>(memory), reinterpret_cast<char*>(memory) + loader.code_bytes());
+  BOLTBEAM_TRY(loader.Lay(page, 0));  // the hash is that of the code, wherever it lies
   Code code;
   code.memory_ = std::exchange(mapping.memory, MAP_FAILED);
   code.bytes_ = mapping.bytes;

@@ -12,6 +12,7 @@
 #include "codegen/test_targets.h"
 #include "kernel/builder.h"
 #include "runtime/code.h"
+#include "runtime/placement.h"
 
 namespace boltbeam::runtime {
 namespace {
@@ -67,6 +68,29 @@ TEST_F(KernelCacheTest, CompilesOnce) {
     EXPECT_EQ(Call(*function), 105);
   }
   EXPECT_EQ(cache.compiled(), 1U);
+}
+
+TEST_F(KernelCacheTest, AnotherPlacementLaysTheCodeElsewhereAndItComputesTheSame) {
+  const std::string hash = KernelCache(target_, "").CodeHash(AddProgram(1)).value();
+  const auto places = [&](std::uint32_t placement) {
+    SetCodePlacement(placement);
+    KernelCache cache(target_, folder_.string());
+    EXPECT_EQ(cache.CodeHash(AddProgram(1)).value(), hash) << "the same code, wherever it lies";
+    std::vector<std::uintptr_t> within_page;
+    for (int addend = 1; addend <= 8; ++addend) {
+      const Result<KernelFunction> function = cache.Get(AddProgram(addend));
+      EXPECT_TRUE(function && Call(*function) == 100 + addend);
+      within_page.push_back(reinterpret_cast<std::uintptr_t>(*function) % 4096);
+    }
+    return within_page;
+  };
+  const auto usual = places(0), one = places(1), two = places(2), again = places(1), at_last = places(0);
+  EXPECT_EQ(usual, at_last);
+  EXPECT_EQ(one, again);
+  EXPECT_NE(one, usual);
+  EXPECT_NE(two, one);
+  EXPECT_NE(one.front() - usual.front(), one.back() - usual.back()) << "kernels move against each other";
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_EQ((one[i] - usual[i]) % kCodeShift, 0U);
 }
 
 TEST_F(KernelCacheTest, ASecondInstanceCompilesNothing) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 
@@ -12,7 +13,8 @@ namespace boltbeam::ledger {
 
 struct LoopResult {
   std::uint64_t cases = 0;
-  std::string wrong;  // the first case that failed and why; empty: none
+  std::set<std::string> states;  // hashes of the different ledgers that they left: each is checked once
+  std::string wrong;             // the first case that failed and why; empty: none
 };
 
 /// Every file operation of three records x {ENOSPC, EIO, EINTR, short write, fsync failure} x {once, for ever}.

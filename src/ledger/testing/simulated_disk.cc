@@ -109,6 +109,37 @@ void SimulatedDisk::Restart(Survives survives, std::uint32_t seed) {
   Disarm();
 }
 
+std::string SimulatedDisk::State() const {
+  std::string text;
+  const auto add = [&](std::string_view part) { text.append(std::to_string(part.size())).append(":").append(part); };
+  // Nodes by the order in which they are met: one that nothing refers to any more decides nothing.
+  std::map<int, std::size_t> met;
+  const auto add_node = [&](int number) {
+    const bool first = number >= 0 && met.emplace(number, met.size()).second;
+    add(number < 0 ? "-" : std::to_string(met.at(number)));
+    if (!first) return;
+    add(nodes_[number].folder ? "folder" : "file");
+    add(nodes_[number].bytes);
+    add(nodes_[number].confirmed);
+  };
+  for (const auto* names : {&names_, &confirmed_names_}) {
+    for (const auto& [name, node] : *names) {
+      add(name);
+      add_node(node);
+    }
+    add("");
+  }
+  for (const Change& change : changes_) {
+    add(std::to_string(static_cast<int>(change.what)));
+    add_node(change.node);
+    add(std::to_string(change.offset));
+    add(change.bytes);
+    add(change.path);
+    add(change.from);
+  }
+  return text;
+}
+
 std::string SimulatedDisk::Bytes(const std::string& path) const {
   const auto found = names_.find(path);
   return found == names_.end() ? std::string() : nodes_[found->second].bytes;

@@ -35,6 +35,10 @@ class SimulatedDisk final : public FileOps {
   /// The power comes back.
   void Restart(Survives survives, std::uint32_t seed);
 
+  /// All that decides how the disk behaves from now on, while nothing is open and no fault is armed: two disks with the
+  /// same text are the same to every program.
+  [[nodiscard]] std::string State() const;
+
   /// The bytes of a file as a program sees them; for tests that damage one.
   [[nodiscard]] std::string Bytes(const std::string& path) const;
   void SetBytes(const std::string& path, const std::string& bytes);  // confirmed

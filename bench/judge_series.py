@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""How often the judge is wrong: many judgements of sides whose difference is known, each in a process of its own.
+
+    bench/judge_series.py MODEL --runs 40                      # the same plan on both sides: `boltbeam judge`
+    bench/judge_series.py MODEL --runs 20 --turns 300          # B slowed inside its generated code: judge_slowed
+
+Prints one line a run and a table at the end; --append keeps each run's JSON, and a series that was stopped goes on from
+there. Best on a machine of one's own.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+
+def command(arguments, seed):
+    build = pathlib.Path(arguments.build)
+    depth, budget = str(arguments.depth), arguments.budget
+    if arguments.turns:
+        return [build / "bench/judge_slowed", arguments.model, arguments.part, str(arguments.turns),
+                budget.removesuffix("s"), str(seed), depth]
+    return [build / "apps/boltbeam/boltbeam", "judge", arguments.model, "--no-record", "--confirm", "0", "-d", depth,
+            "--budget", budget, "--seed", str(seed), "-o", "json"] + (["--swap-load"] if seed % 2 else [])
+
+
+def one_run(arguments, seed):
+    begin = time.monotonic()
+    done = subprocess.run([str(word) for word in command(arguments, seed)], capture_output=True, text=True, check=False)
+    if not done.stdout.startswith("{"):
+        sys.exit(f"run {seed}: exit status {done.returncode}: {done.stderr.strip()[-300:]}")
+    run = json.loads(done.stdout)
+    return {"seed": seed, "turns": arguments.turns, "seconds": time.monotonic() - begin, "verdict": run["verdict"],
+            "refused": run["refused"], "reason": run["reason"], **run["depths"][0]}
+
+
+def row(run):
+    percent = [(run[key] - 1) * 100 for key in ("ratio", "ratio_low", "ratio_high")]
+    spoiled = 1 - run["rounds_used"] / run["rounds"]
+    outcome = "refused" if run["refused"] else run["outcome"]
+    return (f"{run['seed']:3}  {outcome:20} {percent[0]:+6.2f} % ({percent[1]:+.2f} to {percent[2]:+.2f})  "
+            f"{run['rounds']:4} rounds, {spoiled:4.0%} spoiled, {run['spent_s']:5.1f} s of {run['seconds']:5.1f} s")
+
+
+def summary(runs):
+    count = {name: sum(not run["refused"] and run["outcome"] == name for run in runs)
+             for name in ("faster", "slower", "no difference shown")}
+    ratios = [(run["ratio"] - 1) * 100 for run in runs]
+    return "\n".join([
+        "",
+        f"{len(runs)} runs: {count['faster']} faster, {count['slower']} slower, "
+        f"{count['no difference shown']} no difference shown ({sum(run['equivalent'] for run in runs)} equivalent), "
+        f"{sum(run['refused'] for run in runs)} refused",
+        f"ratio: median {statistics.median(ratios):+.2f} %, {min(ratios):+.2f} to {max(ratios):+.2f} %",
+        f"spoiled rounds: median {statistics.median(1 - run['rounds_used'] / run['rounds'] for run in runs):.1%}; "
+        f"measured for {statistics.median(run['spent_s'] for run in runs):.1f} s, "
+        f"in all {statistics.median(run['seconds'] for run in runs):.1f} s (medians)"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--turns", type=int, default=0, help="of a useless loop in B's products; 0: the same plan")
+    parser.add_argument("--part", default="ffn_down", help="whose products are slowed")
+    parser.add_argument("--depth", type=int, default=0)
+    parser.add_argument("--budget", default="30s")
+    parser.add_argument("--build", default="build/dev")
+    parser.add_argument("--append", help="a file of JSON lines, one a run")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no further run after so many")
+    arguments = parser.parse_args()
+    runs = []
+    kept = pathlib.Path(arguments.append) if arguments.append else None
+    if kept and kept.exists():
+        runs = [json.loads(line) for line in kept.read_text().splitlines()]
+    begin = time.monotonic()
+    while len(runs) < arguments.runs and time.monotonic() - begin < arguments.seconds:
+        runs.append(one_run(arguments, len(runs) + 1))
+        print(row(runs[-1]), flush=True)
+        if kept:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(runs[-1]) + "\n")
+    if runs:
+        print(summary(runs))
+
+
+if __name__ == "__main__":
+    main()
