@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/paths.h"
 #include "boltbeam_program.h"
+#include "search/plan_file.h"
 
 namespace boltbeam {
 namespace {
@@ -46,6 +48,30 @@ TEST_F(JudgeProgram, PlansOfOneModel) {
   EXPECT_EQ(json.at("depths").size(), 2U);
   EXPECT_GT(json.at("ratio_high").get<double>(), json.at("ratio_low").get<double>());
   EXPECT_EQ(json.at("record").get<std::string>().size(), 64U);
+}
+
+TEST_F(JudgeProgram, APlansFileIsASide) {
+  const std::string file = (folder_ / "plan.json").string();
+  search::PlanFile plan;
+  plan.chip = "any";
+  plan.tables = {{"Q8_0.256x768", "unroll=1", ""}};
+  ASSERT_TRUE(base::WriteFileAtomically(file, search::ToJson(plan)));
+  const auto route = [&](const std::string& sides) {
+    const ProgramOutcome outcome = Judge(Model() + sides + " -t 1 -d 0 --budget 0.2s --confirm 0 --no-record -o json");
+    const nlohmann::json json = nlohmann::json::parse(outcome.output);
+    for (const nlohmann::json& condition : json.at("conditions")) {
+      if (condition.at("name") == "route")
+        return condition.at("state").get<std::string>() + ": " + condition.at("detail").get<std::string>();
+    }
+    return std::string("no route");
+  };
+  EXPECT_EQ(route(" --a plan=default --b plan=" + file).find("pass: two plans: 4 of B's"), 0U)
+      << route(" --a plan=default --b plan=" + file);
+  EXPECT_EQ(route(" --a plan=" + file + " --b plan=" + file).find("pass: the same plan on both sides"), 0U);
+  plan.tables.clear();
+  ASSERT_TRUE(base::WriteFileAtomically(file, search::ToJson(plan)));
+  EXPECT_EQ(route(" --a plan=default --b plan=" + file).find("fail: both sides have the same plan"), 0U)
+      << "a plan that changes nothing is no other plan";
 }
 
 TEST_F(JudgeProgram, CommandsAndExitStatuses) {

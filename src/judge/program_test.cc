@@ -37,6 +37,8 @@ TEST(SideTest, Words) {
   EXPECT_EQ(side.without, (std::vector<std::string>{"one", "two"}));
   EXPECT_EQ(side.Describe(), "without=one+two file=x.gguf");
   EXPECT_EQ(ParseSide("--a", {"default"}, routes)->Describe(), "default");
+  EXPECT_EQ(ParseSide("--a", {"plan=/p.json", "without=one"}, routes)->Describe(), "without=one plan=/p.json");
+  EXPECT_FALSE(ParseSide("--a", {"plan=/p.json", "command=echo 1"}, routes));
   EXPECT_TRUE(ParseSide("--a", {"command=echo a=b"}, routes)->IsProgram());
   EXPECT_EQ(ParseSide("--a", {"with=one", "binary=/b"}, routes)->Describe(), "with=one binary=/b");
   const std::vector<std::vector<std::string>> wrong = {
