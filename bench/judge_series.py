@@ -2,7 +2,7 @@
 """How often the judge is wrong: many judgements of sides whose difference is known, each in a process of its own.
 
     bench/judge_series.py MODEL --runs 40                      # the same plan on both sides: `boltbeam judge`
-    bench/judge_series.py MODEL --runs 20 --turns 300          # B slowed inside its generated code: judge_slowed
+    bench/judge_series.py MODEL --runs 20 --slow 0.02          # B slowed inside its generated code: judge_slowed
 
 Prints one line a run and a table at the end; --append keeps each run's JSON, and a series that was stopped goes on from
 there. Best on a machine of one's own.
@@ -20,8 +20,8 @@ import time
 def command(arguments, seed):
     build = pathlib.Path(arguments.build)
     depth, budget = str(arguments.depth), arguments.budget
-    if arguments.turns:
-        return [build / "bench/judge_slowed", arguments.model, arguments.part, str(arguments.turns),
+    if arguments.slow:
+        return [build / "bench/judge_slowed", arguments.model, arguments.part, str(arguments.slow),
                 budget.removesuffix("s"), str(seed), depth]
     return [build / "apps/boltbeam/boltbeam", "judge", arguments.model, "--no-record", "--confirm", "0", "-d", depth,
             "--budget", budget, "--seed", str(seed), "-o", "json"] + (["--swap-load"] if seed % 2 else [])
@@ -33,16 +33,20 @@ def one_run(arguments, seed):
     if not done.stdout.startswith("{"):
         sys.exit(f"run {seed}: exit status {done.returncode}: {done.stderr.strip()[-300:]}")
     run = json.loads(done.stdout)
-    return {"seed": seed, "turns": arguments.turns, "seconds": time.monotonic() - begin, "verdict": run["verdict"],
+    return {"seed": seed, "b": run["b"], "seconds": time.monotonic() - begin, "verdict": run["verdict"],
             "refused": run["refused"], "reason": run["reason"], **run["depths"][0]}
+
+
+def spoiled_share(run):
+    return sum(run["spoiled_windows"].values()) / 4 / run["rounds"]
 
 
 def row(run):
     percent = [(run[key] - 1) * 100 for key in ("ratio", "ratio_low", "ratio_high")]
-    spoiled = 1 - run["rounds_used"] / run["rounds"]
+    spoiled = spoiled_share(run)
     outcome = "refused" if run["refused"] else run["outcome"]
     return (f"{run['seed']:3}  {outcome:20} {percent[0]:+6.2f} % ({percent[1]:+.2f} to {percent[2]:+.2f})  "
-            f"{run['rounds']:4} rounds, {spoiled:4.0%} spoiled, {run['spent_s']:5.1f} s of {run['seconds']:5.1f} s")
+            f"{run['rounds']:4} rounds, {spoiled:4.0%} of windows spoiled, {run['spent_s']:5.1f} s of {run['seconds']:5.1f} s")
 
 
 def summary(runs):
@@ -55,7 +59,7 @@ def summary(runs):
         f"{count['no difference shown']} no difference shown ({sum(run['equivalent'] for run in runs)} equivalent), "
         f"{sum(run['refused'] for run in runs)} refused",
         f"ratio: median {statistics.median(ratios):+.2f} %, {min(ratios):+.2f} to {max(ratios):+.2f} %",
-        f"spoiled rounds: median {statistics.median(1 - run['rounds_used'] / run['rounds'] for run in runs):.1%}; "
+        f"spoiled windows: median {statistics.median(map(spoiled_share, runs)):.1%}; "
         f"measured for {statistics.median(run['spent_s'] for run in runs):.1f} s, "
         f"in all {statistics.median(run['seconds'] for run in runs):.1f} s (medians)"])
 
@@ -64,7 +68,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--runs", type=int, default=40)
-    parser.add_argument("--turns", type=int, default=0, help="of a useless loop in B's products; 0: the same plan")
+    parser.add_argument("--slow", type=float, default=0, help="share by which B's token is made longer; 0: the same plan")
     parser.add_argument("--part", default="ffn_down", help="whose products are slowed")
     parser.add_argument("--depth", type=int, default=0)
     parser.add_argument("--budget", default="30s")

@@ -1,18 +1,22 @@
 // One judgement of a model against itself with one side slowed inside its generated code, as JSON: a known difference
 // for judge_series.py. The judge is the one that `boltbeam judge` calls.
 //
-//   judge_slowed MODEL PART TURNS BUDGET_S SEED [DEPTH]
+//   judge_slowed MODEL PART SHARE BUDGET_S SEED [DEPTH]
 //
-// B's products of PART wait for TURNS turns of a useless loop before every row group; 0 turns: the sides are the same.
+// B's products of PART wait for some turns of a useless loop before every row group: as many as make the token longer
+// by SHARE, such as 0.02. How many that are depends on how fast the memory is just then, so it is tried out first.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "base/paths.h"
 #include "chip/facts.h"
+#include "judge/engine_rounds.h"
 #include "judge/judge.h"
+#include "measure/clock.h"
 #include "report/judge_format.h"
 
 namespace {
@@ -21,7 +25,7 @@ using namespace boltbeam;
 
 struct Arguments {
   std::string model, part;
-  std::uint32_t turns = 0;
+  double share = 0;
   judge::Request request;
 };
 
@@ -35,19 +39,50 @@ Result<std::unique_ptr<engine::Engine>> Load(const model::Model& model, const ch
   return engine::Engine::Load(model, machine, options);
 }
 
+// By how much B's token is longer, from a second or two of rounds.
+Result<double> Longer(engine::Engine& a, engine::Engine& b, std::uint64_t seed) {
+  BOLTBEAM_ASSIGN(const measure::Clock clock, measure::GetClock());
+  BOLTBEAM_ASSIGN(const auto session_a, a.NewSession());
+  BOLTBEAM_ASSIGN(const auto session_b, b.NewSession());
+  const std::uint32_t vocabulary = a.model().hyper().vocab;
+  BOLTBEAM_ASSIGN(const std::uint32_t tokens, judge::ChooseWindow(*session_a, *session_b, vocabulary, clock));
+  judge::EngineRounds rounds({.a = session_a.get(),
+                              .b = session_b.get(),
+                              .clock = clock,
+                              .vocabulary = vocabulary,
+                              .window_tokens = tokens,
+                              .limit = {},
+                              .seed = seed});
+  measure::PairedRules rules;
+  rules.budget_s = 1.5;
+  rules.looks = {1};
+  rules.resamples = 0;
+  BOLTBEAM_ASSIGN(const measure::PairedSession session, measure::RunPaired(rounds, rules));
+  return session.result.ratio.estimate - 1;
+}
+
+Result<std::uint32_t> TurnsFor(const model::Model& model, const chip::Chip& machine, const Arguments& arguments,
+                               engine::Engine& a) {
+  constexpr double kFirst = 350, kLeast = 20, kMost = 20000, kLeastShare = 0.004;
+  double turns = kFirst;
+  for (const std::uint64_t step : {1, 2}) {
+    BOLTBEAM_ASSIGN(const auto b, Load(model, machine, arguments, static_cast<std::uint32_t>(turns)));
+    BOLTBEAM_ASSIGN(const double longer, Longer(a, *b, arguments.request.seed + step));
+    turns = std::clamp(turns * arguments.share / std::max(longer, kLeastShare), kLeast, kMost);
+  }
+  return static_cast<std::uint32_t>(turns);
+}
+
 Result<std::string> Judge(const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(base::ResolvePaths("").data.string()));
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
-  // Which side is loaded first takes turns, as the seeds do.
-  const bool swap = arguments.request.seed % 2 == 1;
-  BOLTBEAM_ASSIGN(auto first, Load(model, machine, arguments, swap ? arguments.turns : 0));
-  BOLTBEAM_ASSIGN(auto second, Load(model, machine, arguments, swap ? 0 : arguments.turns));
+  BOLTBEAM_ASSIGN(const auto a, Load(model, machine, arguments, 0));
+  BOLTBEAM_ASSIGN(const std::uint32_t turns, TurnsFor(model, machine, arguments, *a));
+  BOLTBEAM_ASSIGN(const auto b, Load(model, machine, arguments, turns));
   BOLTBEAM_ASSIGN(const judge::Thresholds thresholds, judge::LoadThresholds());
-  engine::Engine& a = swap ? *second : *first;
-  engine::Engine& b = swap ? *first : *second;
   BOLTBEAM_ASSIGN(const judge::Run run,
-                  judge::CompareEngines({&a, {}, {}}, {&b, {}, {}}, {}, arguments.request, thresholds));
-  const std::string b_name = fmt::format("{} slowed by {} turns", arguments.part, arguments.turns);
+                  judge::CompareEngines({a.get(), {}, {}}, {b.get(), {}, {}}, {}, arguments.request, thresholds));
+  const std::string b_name = fmt::format("{} slowed by {} turns", arguments.part, turns);
   return report::JudgeJson({arguments.model, "default", b_name, machine.name, "", arguments.request.seed}, run,
                            judge::Decide(run.findings, thresholds));
 }
@@ -56,10 +91,10 @@ Result<std::string> Judge(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   if (argc < 6) {
-    fmt::print(stderr, "judge_slowed MODEL PART TURNS BUDGET_S SEED [DEPTH]\n");
+    fmt::print(stderr, "judge_slowed MODEL PART SHARE BUDGET_S SEED [DEPTH]\n");
     return 2;
   }
-  Arguments arguments{argv[1], argv[2], static_cast<std::uint32_t>(std::atoi(argv[3])), {}};
+  Arguments arguments{argv[1], argv[2], std::atof(argv[3]), {}};
   arguments.request.budget_s = std::atof(argv[4]);
   arguments.request.seed = static_cast<std::uint64_t>(std::atoll(argv[5]));
   arguments.request.depths = {argc > 6 ? static_cast<std::uint64_t>(std::atoll(argv[6])) : 0};

@@ -44,8 +44,9 @@ forbid 'code must not name an architecture' "${architectures:+\"($architectures)
 shapes=$(names_in 'data/models/shapes.json' name | join)
 forbid 'the library must not name a model' "${shapes:+($shapes)}" src
 
-# A path of one person's machine means nothing on another.
-hits=$(git grep -nE '(^|[^A-Za-z0-9_.$}])/(home|root|work|Users)/[A-Za-z]' -- . ':!tests/check_names.sh' ':!tests/data/imports' || true)
+# A path of one person's machine means nothing on another. Files of others are kept as they are published.
+hits=$(git grep -nE '(^|[^A-Za-z0-9_.$}])/(home|root|work|Users)/[A-Za-z]' -- . ':!tests/check_names.sh' ':!tests/data/imports' \
+  ':!tests/data/ledger/nv_decode_seed_ledger.jsonl' || true)
 if [[ -n $hits ]]; then
   printf 'a path of one machine:\n%s\n' "$hits"
   status=1

@@ -25,11 +25,13 @@ Condition Quiet(const std::vector<DepthFinding>& depths) {
     const measure::PairedResult& paired = finding.paired;
     if (paired.stable) continue;
     condition.state = State::kFail;
-    condition.detail = paired.used * 5 < paired.rounds * 4
-                           ? fmt::format("depth {}: {} of {} rounds spoiled", finding.depth,
-                                         paired.rounds - paired.used, paired.rounds)
-                           : fmt::format("depth {}: A differs from A by {} to {}", finding.depth,
-                                         Percent(paired.control.low - 1), Percent(paired.control.high - 1));
+    // Of a silent control the windows remain as the reason.
+    const bool control_speaks = paired.control.low > 1 || paired.control.high < 1;
+    condition.detail = control_speaks && paired.used > 0
+                           ? fmt::format("depth {}: A differs from A by {} to {}", finding.depth,
+                                         Percent(paired.control.low - 1), Percent(paired.control.high - 1))
+                           : fmt::format("depth {}: {:.0f} % of the windows spoiled, {} of {} rounds", finding.depth,
+                                         paired.spoiled_share * 100, paired.rounds - paired.used, paired.rounds);
   }
   return condition;
 }

@@ -211,9 +211,9 @@ Causes CausesBetween(const Counters& before, const Counters& after, double wall_
   constexpr double kTickNs = 1e7, kStealShare = 0.01;
   const double ticks = more(&Counters::steal_ticks);
   set(Cause::kSteal, ticks > 1 && ticks * kTickNs > kStealShare * wall_ns);
-  // The time that was lost, not how often: a thread that gives way while it waits for work loses none. Where the kernel
-  // doesn't keep that time, the count must do.
-  constexpr double kWaitShare = 0.01, kSwitchesPerSecond = 200, kMigrationsPerSecond = 50;
+  // The time that was lost, not how often: a thread that gives way while it waits for work loses none. Less than a
+  // fiftieth is lost in the spread of windows. Where the kernel doesn't keep that time, the count must do.
+  constexpr double kWaitShare = 0.02, kSwitchesPerSecond = 200, kMigrationsPerSecond = 50;
   set(Cause::kInterrupted, after.waits_known ? more(&Counters::waited_ns) > kWaitShare * wall_ns
                                              : often(more(&Counters::involuntary_switches), kSwitchesPerSecond));
   set(Cause::kMigrated, often(more(&Counters::migrations), kMigrationsPerSecond));

@@ -99,9 +99,9 @@ TEST(EnvironmentTest, AnInterruptionIsTimeThatWasLost) {
   Counters before, after;
   before.waits_known = after.waits_known = true;
   after.involuntary_switches = 1000;  // of threads that had nothing to do
-  after.waited_ns = 50'000;
+  after.waited_ns = 100'000;
   EXPECT_FALSE(CausesBetween(before, after, 5e6).test(kBit));
-  after.waited_ns = 50'001;
+  after.waited_ns = 100'001;
   EXPECT_TRUE(CausesBetween(before, after, 5e6).test(kBit));
   EXPECT_EQ(SpoilingCauses(before, after, 5e6).at(0), "threads kept waiting by other programs for 0.1 ms");
 }

@@ -27,6 +27,7 @@ class Evidence {
     Causes all;
     for (const TimedWindow& window : round.windows) {
       all |= window.causes;
+      if (window.causes.any()) ++spoiled_windows_;
       for (std::size_t cause = 0; cause < window.causes.size(); ++cause) {
         if (window.causes.test(cause)) ++spoiled_[std::string(CauseName(static_cast<Cause>(cause)))];
       }
@@ -48,6 +49,7 @@ class Evidence {
     result.rounds = rounds_;
     result.used = contrasts_.size();
     result.spoiled = spoiled_;
+    result.spoiled_share = static_cast<double>(spoiled_windows_) / (4 * static_cast<double>(rounds_));
     result.a_ns = Median(a_);
     result.b_ns = Median(b_);
     if (!limits_.empty()) {
@@ -68,7 +70,7 @@ class Evidence {
   }
 
   std::mt19937_64 lots_;
-  std::size_t rounds_ = 0;
+  std::size_t rounds_ = 0, spoiled_windows_ = 0;
   std::vector<double> contrasts_, controls_, a_, b_, limits_;
   std::map<std::string, std::size_t> spoiled_;
 };
@@ -122,9 +124,7 @@ PairedResult Conclude(const Evidence& evidence, const PairedRules& rules, const 
   if (rules.resamples > 0) result.median = Exp(BootstrapMedian(evidence.contrasts(), rules.seed, rules.resamples));
   const Interval fault = HodgesLehmann(evidence.controls(), kControlFault);
   const bool control_silent = !(fault.low > 0 || fault.high < 0);
-  const double spoiled = static_cast<double>(result.rounds - result.used);
-  result.stable =
-      result.used > 0 && control_silent && spoiled <= rules.spoiled_share * static_cast<double>(result.rounds);
+  result.stable = result.used > 0 && control_silent && result.spoiled_share <= rules.spoiled_share;
   return result;
 }
 

@@ -46,7 +46,7 @@ struct PairedRules {
   double budget_s = 30;
   std::vector<double> looks{0.1, 0.25, 0.5, 1};  // shares of the budget
   std::size_t least_rounds = 8;                  // of the last look
-  double spoiled_share = 0.2;                    // of the rounds; above it the session is unstable
+  double spoiled_share = 0.2;                    // of the windows; above it the session is unstable
   std::uint64_t seed = 1;                        // of the lots and the bootstrap
   int resamples = 2000;                          // 0: no bootstrap interval
 };
@@ -63,7 +63,8 @@ struct PairedResult {
   double margin = 0;    // in force: that of the rules, or what the control reached
   double smallest = 0;  // relative difference that would have been shown with the stated power
   bool equivalent = false;
-  bool stable = true;  // not too many rounds spoiled, and the control shows nothing
+  bool stable = true;        // not too many windows spoiled, and the control shows nothing
+  double spoiled_share = 0;  // of the windows
   std::size_t rounds = 0, used = 0, looks = 0;
   double spent_s = 0, tail = 0;                // the tail that the last look spent, each way
   double a_ns = 0, b_ns = 0;                   // medians of the used windows

@@ -167,12 +167,18 @@ TEST(PairedTest, ALongWindowWithoutACauseStays) {
   EXPECT_EQ(result.used, result.rounds);
 }
 
-TEST(PairedTest, TooManySpoiledRoundsMakeItUnstable) {
+TEST(PairedTest, TooManySpoiledWindowsMakeItUnstable) {
   Rounds source;
-  std::size_t count = 0;
-  source.change = [&count](PairedRound& round) {
-    if (++count % 3 == 0) round.windows[0].causes.set(static_cast<std::size_t>(Cause::kQuota));
+  std::size_t count = 0, spoiled = 0;  // windows of every third round
+  source.change = [&](PairedRound& round) {
+    if (++count % 3 != 0) return;
+    for (std::size_t i = 0; i < spoiled; ++i) round.windows[i].causes.set(static_cast<std::size_t>(Cause::kQuota));
   };
+  spoiled = 2;
+  const PairedResult few = Measure(source);
+  EXPECT_NEAR(few.spoiled_share, 1.0 / 6, 0.01);
+  EXPECT_TRUE(few.stable);
+  spoiled = 3;
   EXPECT_FALSE(Measure(source).stable);
   source.change = [](PairedRound& round) { round.windows[0].causes.set(0); };
   const PairedResult none = Measure(source);

@@ -230,8 +230,7 @@ std::string Loader::Hash() const {
   std::string text;
   for (const Section& section : sections_) {
     const Elf64_Shdr& header = section.header;
-    const std::string_view bytes = object_.substr(header.sh_offset, header.sh_type == SHT_NOBITS ? 0 : header.sh_size);
-    if (section.place) text.append(bytes);
+    if (section.place) text.append(object_.substr(header.sh_offset, header.sh_size));  // it lies inside: LayPart
     const bool is_of_loaded = header.sh_info < sections_.size() && sections_[header.sh_info].place;
     if (header.sh_type != SHT_RELA || !is_of_loaded) continue;
     for (std::uint64_t at = 0; header.sh_size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
