@@ -25,6 +25,7 @@ void AddJudge(CLI::App& app, Globals& globals);
 void AddKernel(CLI::App& app, Globals& globals);
 // Search
 void AddPlan(CLI::App& app, Globals& globals);
+void AddSearch(CLI::App& app, Globals& globals);
 // Memory
 void AddLedger(CLI::App& app, Globals& globals);
 // Set-up
@@ -44,6 +45,7 @@ inline constexpr AddCommand kCommands[] = {
     AddCompare,      //
     AddJudge,        //
     AddKernel,       //
+    AddSearch,       //
     AddPlan,         //
     AddLedger,       //
     AddSynth,        //

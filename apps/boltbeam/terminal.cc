@@ -48,6 +48,21 @@ void Progress::Show(std::uint64_t done, std::uint64_t total) {
              stderr);
 }
 
+Status::Status(std::string label) : label_(std::move(label)), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+Status::~Status() {
+  if (last_drawn_ns_ != 0) std::fputs("\r\033[K", stderr);
+}
+
+void Status::Show(const std::string& text) {
+  constexpr std::uint64_t kRedrawNs = 200'000'000;
+  constexpr std::size_t kWidth = 79;
+  const std::uint64_t now = base::MonotonicNs();
+  if (!terminal_ || now - last_drawn_ns_ < kRedrawNs) return;
+  last_drawn_ns_ = now;
+  std::fputs(("\r" + (label_ + " " + text).substr(0, kWidth) + "\033[K").c_str(), stderr);
+}
+
 void Note(const std::string& text) { std::fprintf(stderr, "boltbeam: %s\n", text.c_str()); }
 
 void CatchInterrupts() {

@@ -22,6 +22,22 @@ class Progress {
   std::uint64_t last_drawn_ns_ = 0;
 };
 
+/// A line of text on stderr that changes, while the object lives; nothing at all when stderr is not a terminal.
+class Status {
+ public:
+  explicit Status(std::string label);
+  Status(const Status&) = delete;
+  Status& operator=(const Status&) = delete;
+  ~Status();  // clears the line
+  /// Redraws at most some times a second, cut to the terminal's width. Not to be called from inside a timed part.
+  void Show(const std::string& text);
+
+ private:
+  std::string label_;
+  bool terminal_;
+  std::uint64_t last_drawn_ns_ = 0;
+};
+
 /// One line on stderr.
 void Note(const std::string& text);
 

@@ -1,0 +1,279 @@
+#include "search_decide.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/hash.h"
+#include "base/paths.h"
+#include "base/ticks.h"
+#include "chip/instruction_sets.h"
+#include "codegen/codegen.h"
+#include "engine/thread_choice.h"
+#include "judge/program.h"
+#include "judge_sides.h"
+#include "ledger/index.h"
+#include "measure/bench.h"
+#include "report/decision.h"
+#include "report/form.h"
+#include "search/decide.h"
+#include "search/plan_use.h"
+#include "terminal.h"
+
+namespace boltbeam::app {
+namespace {
+
+constexpr double kJudgeShare = 0.55;  // of the budget, kept for whole tokens
+constexpr double kLeastJudge_s = 5;
+
+// "60s", "2m" or a number of seconds.
+Result<double> ParseBudget(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size());
+  if (unit == "m") value *= 60;
+  constexpr double kLeast = 5, kMost = 86400;
+  if (error == std::errc() && (unit.empty() || unit == "s" || unit == "m") && value >= kLeast && value <= kMost) {
+    return value;
+  }
+  return Fail(Code::kUsage, "--budget", text, "5s to 24 hours, such as 60s or 3m");
+}
+
+bool IsInstructionSet(const std::string& name) {
+  return std::ranges::any_of(chip::InstructionSets(), [&](const auto& set) { return set.name == name; });
+}
+
+/// One search from the command line: everything that its steps share.
+class SearchRun {
+ public:
+  SearchRun(Globals& globals, const DecideArguments& arguments)
+      : globals_(globals), arguments_(arguments), paths_(base::ResolvePaths(globals.home)) {}
+
+  Result<void> Go() {
+    const std::uint64_t begin = base::MonotonicNs();
+    BOLTBEAM_TRY(Prepare());
+    BOLTBEAM_TRY(Start());
+    BOLTBEAM_ASSIGN(search::Decision decision, Decide());
+    outcome_.model = std::filesystem::path(arguments_.model).filename().string();
+    outcome_.chip = machine_.name;
+    outcome_.start = arguments_.from;
+    outcome_.threads = threads_;
+    bench_.reset();  // its memory, before two engines are loaded
+    if (!arguments_.no_judge && !decision.is_interrupted && decision.HasGain()) {
+      const double spent = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
+      BOLTBEAM_TRY(JudgeAndInstall(decision, budget_s_ - spent));
+    }
+    BOLTBEAM_TRY(WriteOutput(globals_, report::SearchReport(decision, outcome_, report::FormOf(globals_.format))));
+    if (decision.is_interrupted) {
+      return Fail(Code::kInterrupted, "search", "stopped by the user", "the same command, which goes on from there");
+    }
+    return {};
+  }
+
+ private:
+  Result<void> Prepare() {
+    BOLTBEAM_ASSIGN(budget_s_, ParseBudget(arguments_.budget));
+    BOLTBEAM_ASSIGN(model::Model model, model::Model::Load(arguments_.model));
+    BOLTBEAM_TRY(model::CheckRunnable(model));
+    BOLTBEAM_TRY(measure::RefuseSparse(model));
+    model_.emplace(std::move(model));
+    BOLTBEAM_ASSIGN(machine_, MachineFor(globals_, arguments_.engine));
+    threads_ = arguments_.engine.threads != 0 ? arguments_.engine.threads : engine::ChooseThreads(machine_).threads;
+    kernels_.emplace(codegen::TargetFor(machine_), (paths_.cache / "kernels").string());
+    const kernel::VectorFacts facts = kernel::VectorFactsOf(machine_);
+    BOLTBEAM_ASSIGN(const search::LargestTable largest, search::LargestOf(*model_, facts));
+    BOLTBEAM_ASSIGN(bench_, search::TimingBench::Create(machine_, *kernels_, threads_, largest.rows, largest.cols));
+    BOLTBEAM_ASSIGN(known_, search::WithRates(machine_, *kernels_, *bench_));
+    BOLTBEAM_ASSIGN(ledger::Ledger opened, ledger::Ledger::Open(ledger::OptionsFor(paths_)));
+    BOLTBEAM_TRY(opened.CheckWritable());
+    ledger_.emplace(std::move(opened));
+    BOLTBEAM_ASSIGN(memory_, search::TrialMemory::Open(*ledger_, {machine_.id, threads_, bench_->cold_bytes()}));
+    return {};
+  }
+
+  /// What runs now, as choices and as the judge's word for it.
+  Result<void> Start() {
+    if (arguments_.from == search::kDefaultPlan) {
+      start_word_ = "default";
+      return {};
+    }
+    if (arguments_.from == "worst") {
+      BOLTBEAM_ASSIGN(start_, search::WorstChoices(*model_, known_, threads_, {}));
+    } else if (IsInstructionSet(arguments_.from)) {
+      BOLTBEAM_ASSIGN(start_, search::ChoicesOfSet(*model_, machine_, arguments_.from));
+    } else {
+      BOLTBEAM_ASSIGN(const search::PlanUse use,
+                      search::UsePlan(*model_, machine_, search::PlanStore::In(paths_), arguments_.from, *kernels_));
+      for (const std::string& note : use.notes) Note("note: " + note);
+      start_ = use.geometry;
+    }
+    BOLTBEAM_ASSIGN(start_word_, WritePlan(start_));
+    return {};
+  }
+
+  Result<search::Decision> Decide() {
+    search::DecideRequest request;
+    request.start = start_;
+    request.threads = threads_;
+    request.budget_s = budget_s_ * (arguments_.no_judge ? 1 : 1 - kJudgeShare);
+    request.rules.most_timed = arguments_.most_timed;
+    request.rules.compilers = static_cast<unsigned>(chip::UsableCpus().size());
+    Status status("searching");
+    search::DecideHooks hooks;
+    hooks.cancelled = Interrupted;
+    hooks.progress = [&](const search::DecideStatus& now) {
+      status.Show(fmt::format("{}/{} {} {:.0f} s, trying {}, best {}", now.part, now.parts, now.table, now.seconds,
+                              now.trying, now.best));
+    };
+    return search::DecidePlan(*model_, known_, *bench_, *kernels_, memory_, request, hooks);
+  }
+
+  /// A plan's file below the cache folder, named by what it says: the judge's word for the same plan is always the
+  /// same.
+  Result<std::string> WritePlan(const std::vector<engine::GeometryChoice>& choices) {
+    BOLTBEAM_ASSIGN(const search::PlanFile plan,
+                    search::PlanOf(*model_, machine_, kernels_->target(), choices, threads_));
+    std::string text;
+    for (const search::PlanTable& table : plan.tables) text += table.table + " " + table.knobs + "\n";
+    const std::string path = (paths_.cache / "search" / (base::Sha256Hex(text).substr(0, 16) + ".json")).string();
+    BOLTBEAM_TRY(base::WriteFileAtomically(path, search::ToJson(plan)));
+    return "plan=" + path;
+  }
+
+  Result<void> JudgeAndInstall(const search::Decision& decision, double left_s) {
+    BOLTBEAM_ASSIGN(const std::string found_word, WritePlan(decision.choices));
+    BOLTBEAM_ASSIGN(const bool is_known, JudgedBefore(found_word));
+    if (!is_known) {
+      const std::uint64_t begin = base::MonotonicNs();
+      BOLTBEAM_TRY(Judge(found_word, std::max(kLeastJudge_s, left_s)));
+      outcome_.judge_seconds = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
+    }
+    if (outcome_.verdict != ledger::RulingName(ledger::Ruling::kPromote)) return {};
+    BOLTBEAM_ASSIGN(search::PlanFile plan,
+                    search::PlanOf(*model_, machine_, kernels_->target(), decision.choices, threads_));
+    plan.baseline = arguments_.from;
+    plan.gain = search::PlanGain{outcome_.ratio, outcome_.low, outcome_.high, outcome_.verdict, outcome_.record};
+    BOLTBEAM_ASSIGN(plan, search::PlanStore::In(paths_).Install(std::move(plan)));
+    outcome_.plan = plan.name;
+    return {};
+  }
+
+  /// The newest verdict on these two plans of this model, where the ledger has one.
+  Result<bool> JudgedBefore(const std::string& found_word) {
+    BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(*ledger_));
+    ledger::Filter filter;
+    filter.kind = ledger::Kind::kVerdict;
+    filter.candidate = found_word;
+    filter.chip = machine_.name;
+    BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+      const auto verdict = ledger::VerdictFrom(row->payload);
+      if (!verdict || verdict->subject.baseline != start_word_ || !verdict->ratio) continue;
+      const bool is_decided = verdict->ruling == ledger::Ruling::kPromote ||
+                              verdict->ruling == ledger::Ruling::kRefute ||
+                              verdict->ruling == ledger::Ruling::kDiagnostic;
+      if (!is_decided || verdict->subject.model_hash != HeaderHash(arguments_.model)) continue;
+      outcome_.verdict = ledger::RulingName(verdict->ruling);
+      outcome_.reason = verdict->reason + ", judged before";
+      outcome_.ratio = *verdict->ratio;
+      outcome_.low = *verdict->ratio_low;
+      outcome_.high = *verdict->ratio_high;
+      outcome_.record = row->hash;
+      return true;
+    }
+    return false;
+  }
+
+  /// The whole token, in a process of its own, and once more in another when it is to be promoted.
+  Result<void> Judge(const std::string& found_word, double left_s) {
+    constexpr double kSessions = 2, kLoad_s = 4;
+    const double budget = std::max(kLeastJudge_s, left_s / kSessions - kLoad_s);
+    std::string command = OwnProgram();
+    if (!globals_.home.empty()) command += " --home " + judge::ShellQuoted(globals_.home);
+    command += fmt::format(" judge {} --a {} --b {} -t {} -d 0 --budget {:.0f}s --confirm 1 -o json --plan default",
+                           judge::ShellQuoted(arguments_.model), judge::ShellQuoted(start_word_),
+                           judge::ShellQuoted(found_word), threads_, budget);
+    if (!arguments_.engine.isa.empty()) command += " --isa " + arguments_.engine.isa;
+    BOLTBEAM_ASSIGN(const std::string text, judge::RunProgram(command + "; true"));
+    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "search", "the judge gave no verdict", "a verdict");
+    const auto number = [&](const char* field) {
+      const auto found = json.find(field);
+      return found != json.end() && found->is_number() ? found->get<double>() : 0;
+    };
+    const auto word = [&](const char* field) {
+      const auto found = json.find(field);
+      return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+    };
+    outcome_.verdict = word("verdict");
+    outcome_.reason = word("reason");
+    outcome_.record = word("record");
+    outcome_.ratio = number("ratio");
+    outcome_.low = number("ratio_low");
+    outcome_.high = number("ratio_high");
+    return {};
+  }
+
+  Globals& globals_;
+  const DecideArguments& arguments_;
+  const base::Paths paths_;
+  double budget_s_ = 0;
+  std::uint32_t threads_ = 1;
+  std::optional<model::Model> model_;
+  chip::Chip machine_, known_;  // as it is declared; with the rates that predictions need
+  std::optional<runtime::KernelCache> kernels_;
+  std::unique_ptr<search::TimingBench> bench_;
+  std::optional<ledger::Ledger> ledger_;
+  search::TrialMemory memory_;
+  std::vector<engine::GeometryChoice> start_;
+  std::string start_word_;
+  report::SearchOutcome outcome_;
+};
+
+}  // namespace
+
+void AddDecideFlags(CLI::App& command, DecideArguments& arguments) {
+  command
+      .add_option("--from", arguments.from,
+                  "What to start from and to be compared with: default, worst (every knob at its worst), an "
+                  "instruction set, an installed plan or a plan's file")
+      ->type_name("PLAN")
+      ->capture_default_str();
+  command.add_option("--budget", arguments.budget, "Time for all of it")->capture_default_str();
+  command.add_option("--most-timed", arguments.most_timed, "Candidates timed for each part, at most")
+      ->check(CLI::Range(2, 10000))
+      ->capture_default_str();
+  command.add_flag("--uninstall", arguments.uninstall,
+                   "Remove what a search installed for this model's tables, and do nothing else");
+  arguments.engine.Add(command);
+}
+
+Result<void> SearchAndDecide(Globals& globals, const DecideArguments& arguments) {
+  CatchInterrupts();
+  return SearchRun(globals, arguments).Go();
+}
+
+Result<void> UninstallPlans(const Globals& globals, const DecideArguments& arguments) {
+  BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
+  BOLTBEAM_ASSIGN(const chip::Chip machine, MachineFor(globals, arguments.engine));
+  std::vector<std::string> names;
+  for (const search::Part& part : search::PartsOf(model)) names.push_back(part.table);
+  std::ranges::sort(names);
+  const search::PlanStore store = search::PlanStore::In(base::ResolvePaths(globals.home));
+  std::size_t removed = 0;
+  for (const search::PlanFile& plan : store.ForChip(machine.id)) {
+    if (search::TableNames(plan) != names) continue;
+    BOLTBEAM_TRY(store.Remove(plan));
+    Note(fmt::format("removed plan {}", plan.name));
+    ++removed;
+  }
+  if (removed > 0) return {};
+  return Fail(Code::kPlanUnknown, arguments.model, "no plan is installed for its tables on this chip",
+              "a model that `boltbeam plan list` shows");
+}
+
+}  // namespace boltbeam::app

@@ -1,0 +1,449 @@
+// How near to the best of a table's legal geometries a search comes that times only few of them, and how well
+// predictions rank them. For each format and shape a sample of all legal points is timed, cold, by all threads, in
+// sweeps; then each strategy chooses with as few as the search may time; then all that were chosen and the best of the
+// sample are timed once more, in turns, on fresh data.
+//   search_bench prepare --cache=FOLDER          compiles, checks, and writes predictions to the ledger: takes minutes
+//   search_bench time --cache=FOLDER > table.md  times: run it with nothing else on the machine
+// --points=200 --timed=12 --formats=Q4_K,... --shapes=ROWSxCOLS,... --home=FOLDER (of the ledger) --json=FILE
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/paths.h"
+#include "base/ticks.h"
+#include "chip/facts.h"
+#include "codegen/codegen.h"
+#include "kernel/knobs.h"
+#include "ledger/ledger.h"
+#include "search/decide.h"
+#include "search/part_search.h"
+
+namespace boltbeam::search {
+namespace {
+
+constexpr std::size_t kSampleSweeps = 3;
+constexpr std::size_t kLastSweeps = 25;
+constexpr std::size_t kBestOfSample = 5;
+constexpr std::uint64_t kGateWeights = std::uint64_t{1} << 19;
+
+struct Options {
+  bool is_prepare = false;
+  std::size_t points = 200, timed = 12;
+  std::vector<std::string> formats{"Q4_K", "Q6_K", "Q8_0"};
+  std::vector<std::string> shapes{"1024x1024", "3072x1024", "4096x4096", "4096x12288"};
+  std::string cache, home, json;
+};
+
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+Options Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const std::size_t equals = std::min(argument.find('='), argument.size() - 1);
+    const std::string name = argument.substr(0, equals), value = argument.substr(equals + 1);
+    if (argument == "prepare") options.is_prepare = true;
+    if (name == "--points") options.points = std::stoul(value);
+    if (name == "--timed") options.timed = std::stoul(value);
+    if (name == "--formats") options.formats = Split(value);
+    if (name == "--shapes") options.shapes = Split(value);
+    if (name == "--cache") options.cache = value;
+    if (name == "--home") options.home = value;
+    if (name == "--json") options.json = value;
+  }
+  return options;
+}
+
+/// Spearman's rank correlation; equal values share their mean rank.
+double RankCorrelation(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto ranks = [](const std::vector<double>& values) {
+    std::vector<std::size_t> order(values.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
+    std::vector<double> rank(values.size());
+    for (std::size_t i = 0; i < order.size();) {
+      std::size_t end = i;
+      while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
+      for (std::size_t j = i; j < end; ++j) rank[order[j]] = static_cast<double>(i + end - 1) / 2;
+      i = end;
+    }
+    return rank;
+  };
+  const std::vector<double> x = ranks(a), y = ranks(b);
+  const double mx = measure::Mean(x), my = measure::Mean(y);
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mx) * (y[i] - my);
+    xx += (x[i] - mx) * (x[i] - mx);
+    yy += (y[i] - my) * (y[i] - my);
+  }
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+Result<Part> PartFor(const std::string& format_name, const std::string& shape) {
+  const formats::Format* format = formats::FindFormat(format_name);
+  const std::size_t x = shape.find('x');
+  if (format == nullptr || x == std::string::npos) {
+    return Fail(Code::kUsage, "search_bench", format_name + " " + shape, "a format and ROWSxCOLS");
+  }
+  Part part;
+  part.format = format;
+  part.rows = std::stoull(shape);
+  part.cols = std::stoull(shape.substr(x + 1));
+  part.table = fmt::format("{}.{}", format_name, shape);
+  part.role = "bench";
+  part.calls = 1;
+  part.bytes = part.weights() / format->elements * format->bytes;
+  return part;
+}
+
+struct Row {
+  std::string format, shape;
+  std::size_t legal = 0, knobs = 0, sampled = 0, codes = 0, wrong = 0;
+  double median_over_best = 0, correlation = 0, top1 = 0;
+  std::map<std::string, double> regret;      // of each strategy's choice
+  std::map<std::string, std::size_t> timed;  // candidates
+};
+
+class Bench {
+ public:
+  static Result<std::unique_ptr<Bench>> Create(const Options& options) {
+    auto bench = std::unique_ptr<Bench>(new Bench(options));
+    const base::Paths paths = base::ResolvePaths(options.home);
+    BOLTBEAM_ASSIGN(bench->chip_, chip::ThisMachine(paths.data.string()));
+    bench->facts_ = kernel::VectorFactsOf(bench->chip_);
+    bench->kernels_ = std::make_unique<runtime::KernelCache>(codegen::TargetFor(bench->chip_), options.cache);
+    const auto threads = static_cast<std::uint32_t>(chip::UsableCpus().size());
+    constexpr std::uint64_t kMostRows = std::uint64_t{1} << 18, kMostCols = std::uint64_t{1} << 16;
+    BOLTBEAM_ASSIGN(bench->bench_, TimingBench::Create(bench->chip_, *bench->kernels_, threads, kMostRows, kMostCols));
+    BOLTBEAM_ASSIGN(bench->chip_, WithRates(bench->chip_, *bench->kernels_, *bench->bench_));
+    BOLTBEAM_ASSIGN(ledger::Ledger ledger, ledger::Ledger::Open(ledger::OptionsFor(paths)));
+    bench->ledger_ = std::make_unique<ledger::Ledger>(std::move(ledger));
+    return bench;
+  }
+
+  Result<void> Run() {
+    for (const std::string& format : options_.formats) {
+      for (const std::string& shape : options_.shapes) {
+        BOLTBEAM_ASSIGN(const Part part, PartFor(format, shape));
+        const std::uint64_t begin = base::MonotonicNs();
+        BOLTBEAM_TRY(options_.is_prepare ? Prepare(part) : Time(part));
+        std::fprintf(stderr, "%s: %.1f s\n", part.table.c_str(),
+                     static_cast<double>(base::MonotonicNs() - begin) / 1e9);
+      }
+    }
+    if (options_.is_prepare) return {};
+    Print();
+    if (!options_.json.empty()) BOLTBEAM_TRY(base::WriteFileAtomically(options_.json, json_.dump(1) + "\n"));
+    return {};
+  }
+
+ private:
+  explicit Bench(const Options& options) : options_(options) {}
+
+  struct Sample {
+    Proposal proposal;
+    Foresight foresight;
+    std::vector<kernel::GemvGeometry> points;
+    kernel::GemvGeometry start;
+  };
+
+  Result<Sample> SampleOf(const Part& part) const {
+    Sample sample{ProposeProduct(part, chip_), {}, {}, kernel::DefaultGeometry(*part.format, facts_, false)};
+    BOLTBEAM_ASSIGN(sample.foresight, PredictProduct(sample.proposal, chip_, bench_->threads()));
+    sample.points = AtRandom(sample.proposal.points, options_.points, 7);
+    return sample;
+  }
+
+  /// Every geometry that a strategy may time, so that nothing is compiled while others wait for a quiet machine.
+  Result<void> Prepare(const Part& part) {
+    BOLTBEAM_ASSIGN(const Sample sample, SampleOf(part));
+    for (const kernel::GemvGeometry& point : sample.points) {
+      const auto found = std::ranges::find(sample.foresight.survivors, point, &Prediction::geometry);
+      if (found == sample.foresight.survivors.end()) continue;
+      ledger::Prediction record;
+      record.subject = SubjectOf(part, point, chip_.id);
+      record.quantity = kKernelQuantity;
+      record.value = found->ns;
+      record.low = found->low_ns;
+      record.high = found->high_ns;
+      record.method = "search_bench";
+      BOLTBEAM_TRY(ledger_->AppendPrediction(record));
+    }
+    std::vector<kernel::GemvGeometry> points = sample.points;
+    const auto add = [&](const std::vector<kernel::GemvGeometry>& more) {
+      points.insert(points.end(), more.begin(), more.end());
+    };
+    add({sample.start});
+    add(PredictedFirst(sample.foresight, options_.timed));
+    add(AtRandom(sample.proposal.points, options_.timed, 99));
+    add(ByHash(sample.proposal.points, options_.timed));
+    add(Neighbours(sample.start, sample.proposal.points, options_.timed));
+    BOLTBEAM_TRY(Make(part, points));
+    return {};
+  }
+
+  Result<std::vector<Contender>> Make(const Part& part, const std::vector<kernel::GemvGeometry>& points,
+                                      Row* row = nullptr) {
+    BOLTBEAM_ASSIGN(const GateRows rows, MakeGateRows(*part.format, part.rows, part.cols, kGateWeights));
+    ProductGate gate(rows, facts_, *kernels_);
+    BOLTBEAM_ASSIGN(const std::vector<Made> made,
+                    MakeContenders(part, points, gate, *kernels_, static_cast<unsigned>(chip::UsableCpus().size())));
+    std::vector<Contender> ready;
+    for (const Made& one : made) {
+      if (one.state == Made::State::kReady) ready.push_back(one.contender);
+      if (one.state == Made::State::kWrong || one.state == Made::State::kFailed) {
+        std::fprintf(stderr, "%s %s: %s\n", part.table.c_str(), one.contender.name.c_str(), one.why.c_str());
+        if (row != nullptr) ++row->wrong;
+      }
+    }
+    return ready;
+  }
+
+  /// Medians over sweeps of all, in an order by lot.
+  std::vector<double> Sweeps(const std::vector<Contender>& contenders, std::size_t sweeps) {
+    std::vector<std::vector<double>> windows(contenders.size());
+    std::vector<std::size_t> order(contenders.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const runtime::Pin pin(bench_->first_cpu());
+    std::mt19937_64 lots(3);
+    for (std::size_t sweep = 0; sweep < sweeps; ++sweep) {
+      std::ranges::shuffle(order, lots);
+      double total = 0;
+      std::vector<double> ns(contenders.size());
+      for (const std::size_t i : order) {
+        ns[i] = bench_->Window(contenders[i]);
+        total += std::log(ns[i]);
+      }
+      // The memory's rate drifts from sweep to sweep: all of a sweep are brought to one mean.
+      for (std::size_t i = 0; i < ns.size(); ++i) {
+        windows[i].push_back(std::log(ns[i]) - total / static_cast<double>(ns.size()));
+      }
+      mean_ = total / static_cast<double>(ns.size());
+    }
+    std::vector<double> medians;
+    for (const std::vector<double>& one : windows) medians.push_back(std::exp(measure::Median(one) + mean_));
+    return medians;
+  }
+
+  Result<void> Time(const Part& part) {
+    BOLTBEAM_ASSIGN(const Sample sample, SampleOf(part));
+    Row row;
+    row.format = part.format->name;
+    row.shape = part.ShapeText();
+    row.legal = sample.proposal.points.size();
+    for (const kernel::Knob& knob : kernel::GemvKnobs()) {
+      std::set<std::uint32_t> values;
+      for (const kernel::GemvGeometry& point : sample.points) values.insert(knob.get(point));
+      row.knobs += values.size() > 1 ? 1 : 0;
+    }
+    BOLTBEAM_ASSIGN(const std::vector<Contender> all, Make(part, sample.points, &row));
+    row.sampled = sample.points.size();
+    row.codes = all.size();
+    const std::vector<double> times = Sweeps(all, kSampleSweeps);
+    const double rate = bench_->ReadRate();
+    BOLTBEAM_TRY(Correlate(part, sample, all, times, rate, row));
+
+    // Every strategy's choice, then all of them and the best of the sample once more.
+    std::vector<Contender> last;
+    std::map<std::string, std::size_t> place;
+    const auto enter = [&](const std::string& strategy, const Contender& contender) {
+      const auto known = std::ranges::find(last, contender.code, &Contender::code);
+      place[strategy] = static_cast<std::size_t>(known - last.begin());
+      if (known == last.end()) last.push_back(contender);
+    };
+    std::vector<std::size_t> order(all.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::sort(order, {}, [&](std::size_t i) { return times[i]; });
+    for (std::size_t i = 0; i < std::min(kBestOfSample, order.size()); ++i) {
+      enter(fmt::format("sample{}", i), all[order[i]]);
+    }
+    BOLTBEAM_TRY(RunSearch(part, sample, enter, row));
+    BOLTBEAM_TRY(RunSimple(part, "random", AtRandom(sample.proposal.points, options_.timed, 99), enter, row));
+    BOLTBEAM_TRY(RunSimple(part, "hash", ByHash(sample.proposal.points, options_.timed), enter, row));
+    BOLTBEAM_TRY(RunBeam(part, sample, enter, row));
+    BOLTBEAM_ASSIGN(const std::vector<Contender> start, Make(part, {sample.start}));
+    if (!start.empty()) enter("default", start.front());
+    const auto first = PredictedFirst(sample.foresight, 1);
+    BOLTBEAM_ASSIGN(const std::vector<Contender> top, Make(part, first));
+    if (!top.empty()) enter("predicted", top.front());
+
+    bench_->Refresh(11);
+    const std::vector<double> again = Sweeps(last, kLastSweeps);
+    const double best = *std::ranges::min_element(again);
+    for (const auto& [strategy, index] : place) {
+      if (!strategy.starts_with("sample")) row.regret[strategy] = again[index] / best;
+    }
+    double of_sample = again[place["sample0"]];
+    for (std::size_t i = 1; place.contains(fmt::format("sample{}", i)); ++i) {
+      of_sample = std::min(of_sample, again[place[fmt::format("sample{}", i)]]);
+    }
+    row.regret["exhaustive"] = of_sample / best;
+    std::vector<double> sorted = times;
+    row.median_over_best = measure::Median(sorted) / times[order.front()];
+    rows_.push_back(std::move(row));
+    return {};
+  }
+
+  Result<void> Correlate(const Part& part, const Sample& sample, const std::vector<Contender>& all,
+                         const std::vector<double>& times, double rate, Row& row) {
+    std::vector<double> foretold, found;
+    nlohmann::json& points = json_[part.table];
+    std::size_t top = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto prediction = std::ranges::find(sample.foresight.survivors, all[i].geometry, &Prediction::geometry);
+      const bool is_foretold = prediction != sample.foresight.survivors.end();
+      points.push_back({{"candidate", all[i].name},
+                        {"ns", times[i]},
+                        {"read_bandwidth_gb_s", rate},
+                        {"predicted_ns", is_foretold ? prediction->ns : 0}});
+      ledger::Measurement record;
+      record.subject = SubjectOf(part, all[i].geometry, chip_.id);
+      record.quantity = kKernelQuantity;
+      record.value = record.low = record.high = times[i];
+      record.repetitions = kSampleSweeps;
+      record.environment[kThreadsField] = bench_->threads();
+      record.environment[kBandwidthField] = rate;
+      record.environment["machine_code"] = all[i].code;
+      BOLTBEAM_TRY(ledger_->AppendMeasurement(record));
+      // What was turned away was foretold to be slower than all others.
+      foretold.push_back(is_foretold ? prediction->ns : 1e18);
+      found.push_back(times[i]);
+      if (foretold[i] < foretold[top]) top = i;
+    }
+    row.correlation = RankCorrelation(foretold, found);
+    row.top1 = found[top] / *std::ranges::min_element(found);
+    return {};
+  }
+
+  template <typename Enter>
+  Result<void> RunSearch(const Part& part, const Sample& sample, const Enter& enter, Row& row) {
+    BOLTBEAM_ASSIGN(const GateRows rows, MakeGateRows(*part.format, part.rows, part.cols, kGateWeights));
+    TrialMemory nothing;
+    PartRules rules;
+    rules.most_timed = options_.timed;
+    rules.compilers = static_cast<unsigned>(chip::UsableCpus().size());
+    const PartInput input{part, sample.proposal.points, sample.foresight, sample.start, rows};
+    BOLTBEAM_ASSIGN(const PartSearch found, SearchPart(input, facts_, *bench_, *kernels_, nothing, rules));
+    BOLTBEAM_ASSIGN(const std::vector<Contender> best, Make(part, {found.best}));
+    enter("search", best.front());
+    row.timed["search"] = found.timed;
+    return {};
+  }
+
+  Result<void> Choose(const Part& part, const std::vector<Contender>& contenders, std::size_t& best) {
+    TrialMemory nothing;
+    bool is_remembered = false;
+    BOLTBEAM_ASSIGN(const HalvingResult result,
+                    TimeContenders(part, contenders, *bench_, nothing, {}, {}, is_remembered));
+    best = result.order.front();
+    return {};
+  }
+
+  template <typename Enter>
+  Result<void> RunSimple(const Part& part, const std::string& strategy, const std::vector<kernel::GemvGeometry>& points,
+                         const Enter& enter, Row& row) {
+    BOLTBEAM_ASSIGN(const std::vector<Contender> contenders, Make(part, points));
+    std::size_t best = 0;
+    BOLTBEAM_TRY(Choose(part, contenders, best));
+    enter(strategy, contenders[best]);
+    row.timed[strategy] = contenders.size();
+    return {};
+  }
+
+  template <typename Enter>
+  Result<void> RunBeam(const Part& part, const Sample& sample, const Enter& enter, Row& row) {
+    const TimePoints time = [&](const std::vector<kernel::GemvGeometry>& points) -> Result<std::vector<double>> {
+      std::vector<double> all;
+      std::vector<Contender> ready;
+      std::vector<std::size_t> index;
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        BOLTBEAM_ASSIGN(const std::vector<Contender> one, Make(part, {points[i]}));
+        all.push_back(std::nan(""));
+        if (one.empty()) continue;
+        ready.push_back(one.front());
+        index.push_back(i);
+      }
+      const std::vector<double> times = Sweeps(ready, 5);
+      for (std::size_t i = 0; i < times.size(); ++i) all[index[i]] = times[i];
+      row.timed["beam"] += times.size();
+      return all;
+    };
+    constexpr std::size_t kWidth = 2;
+    BOLTBEAM_ASSIGN(const std::vector<kernel::GemvGeometry> walked,
+                    BeamWalk(sample.proposal.points, sample.start, kWidth, options_.timed, time));
+    BOLTBEAM_ASSIGN(const std::vector<Contender> best, Make(part, {walked.front()}));
+    enter("beam", best.front());
+    return {};
+  }
+
+  void Print() const {
+    std::printf("Cold, %u threads; regret: time over that of the best of all that were timed last, in turns.\n\n",
+                bench_->threads());
+    std::printf("| format | shape | legal | sampled | knobs | codes | median/best | rank corr. | top-1 |");
+    const char* const strategies[] = {"search", "exhaustive", "random", "hash", "beam", "default", "predicted"};
+    for (const char* strategy : strategies) std::printf(" %s |", strategy);
+    std::printf("\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+    std::vector<double> correlations;
+    for (const Row& row : rows_) {
+      std::printf("| %s | %s | %zu | %zu | %zu | %zu | %.2f | %.3f | %.3f |", row.format.c_str(), row.shape.c_str(),
+                  row.legal, row.sampled, row.knobs, row.codes, row.median_over_best, row.correlation, row.top1);
+      for (const char* strategy : strategies) {
+        const auto regret = row.regret.find(strategy);
+        std::printf(" %.3f |", regret == row.regret.end() ? std::nan("") : regret->second);
+      }
+      std::printf("\n");
+      correlations.push_back(row.correlation);
+    }
+    if (correlations.empty()) return;
+    std::printf("\nrank correlation: median %.3f, worst %.3f; ", measure::Median(correlations),
+                *std::ranges::min_element(correlations));
+    for (const char* strategy : strategies) {
+      std::vector<double> regrets;
+      for (const Row& row : rows_) regrets.push_back(row.regret.at(strategy));
+      std::printf("%s: regret median %.3f, worst %.3f; ", strategy, measure::Median(regrets),
+                  *std::ranges::max_element(regrets));
+    }
+    std::printf("\n");
+  }
+
+  const Options& options_;
+  chip::Chip chip_;
+  kernel::VectorFacts facts_;
+  std::unique_ptr<runtime::KernelCache> kernels_;
+  std::unique_ptr<TimingBench> bench_;
+  std::unique_ptr<ledger::Ledger> ledger_;
+  std::vector<Row> rows_;
+  nlohmann::json json_;
+  double mean_ = 0;
+};
+
+}  // namespace
+}  // namespace boltbeam::search
+
+int main(int argc, char** argv) {
+  const auto options = boltbeam::search::Parse(argc, argv);
+  auto bench = boltbeam::search::Bench::Create(options);
+  const auto done = bench ? (*bench)->Run() : std::unexpected(bench.error());
+  if (!done) {
+    std::fprintf(stderr, "search_bench: %s\n", done.error().Message().c_str());
+    return 1;
+  }
+  return 0;
+}

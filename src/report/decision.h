@@ -1,0 +1,24 @@
+// What a search found, as `boltbeam search` shows it.
+#pragma once
+
+#include <string>
+
+#include "report/form.h"
+#include "search/decide.h"
+
+namespace boltbeam::report {
+
+/// What followed from the parts: whole tokens judged, and what was installed.
+struct SearchOutcome {
+  std::string model, chip, start;       // names; "default", "worst", ...
+  std::string verdict, reason;          // empty: no token was judged
+  std::string record;                   // hash of the verdict
+  double ratio = 0, low = 0, high = 0;  // token time of the found plan over that of the start
+  std::string plan;                     // name of the installed plan; empty: none
+  double judge_seconds = 0;
+  std::uint32_t threads = 0;
+};
+
+std::string SearchReport(const search::Decision& decision, const SearchOutcome& outcome, Form form);
+
+}  // namespace boltbeam::report
