@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/compare/attribution.h"
+#include "audit/compare/matching.h"
+#include "audit/compare/peer.h"
 #include "audit/compare/stored.h"
 #include "audit/floors.h"
 #include "audit/import/imported.h"
@@ -56,8 +58,11 @@ Result<void> Import(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(shown.imported, imports::ImportText(arguments.import, bytes));
   if (!arguments.files.empty()) {
     BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.files.front()));
+    const std::vector<audit::TimedOperation> operations = audit::TimedOperations(shown.imported);
     shown.attribution =
-        audit::Attribute(shown.imported, audit::PartFloors(model, arguments.live.depth, {}), arguments.tokens);
+        operations.empty()
+            ? audit::Attribute(shown.imported, audit::PartFloors(model, arguments.live.depth, {}), arguments.tokens)
+            : audit::Attribute(audit::MatchOperations(operations, model, arguments.live.depth));
   }
   return WriteOutput(globals, report::ImportReport(shown, globals.format));
 }

@@ -98,4 +98,20 @@ Attribution Attribute(const imports::Imported& imported, std::span<const PartFlo
   return attribution;
 }
 
+Attribution Attribute(const Matching& matching) {
+  Attribution attribution;
+  attribution.tokens = 1;
+  for (const MatchedRegion& region : matching.regions) {
+    const std::string part = region.format.empty() ? region.role : fmt::format("{} {}", region.role, region.format);
+    attribution.kernels.push_back({part, region.calls, region.ns, part, "operation and shape"});
+    attribution.attributed_ns += region.ns;
+  }
+  for (const std::string& operation : matching.unmatched) {
+    attribution.kernels.push_back({operation, 1, 0, {}, "its number of runs is not known"});
+  }
+  attribution.unattributed_ns = matching.unmatched_ns;
+  std::ranges::stable_sort(attribution.kernels, std::greater<>(), &AttributedKernel::total_ns);
+  return attribution;
+}
+
 }  // namespace boltbeam::audit

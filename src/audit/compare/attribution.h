@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "audit/account.h"
+#include "audit/compare/matching.h"
 #include "audit/import/imported.h"
 
 namespace boltbeam::audit {
@@ -27,5 +28,8 @@ struct Attribution {
 /// floors: of the model's token. tokens: that the trace holds; 0: the largest number at which every kernel still runs a
 /// whole number of times in each.
 Attribution Attribute(const imports::Imported& imported, std::span<const PartFloor> floors, double tokens);
+
+/// The same of single operations that were matched by kind and shape: a region each, and what has no count.
+Attribution Attribute(const Matching& matching);
 
 }  // namespace boltbeam::audit

@@ -187,6 +187,10 @@ TEST(Matching, CountsComeFromOurGraphAndNeverFromNames) {
   EXPECT_NEAR(ns("gate", ""), 2 * 3, 1e-9);
   EXPECT_NEAR(matching.unmatched_ns, 7e3, 1e-9);
   ASSERT_EQ(matching.unmatched.size(), 1U);
+  const Attribution attribution = Attribute(matching);
+  EXPECT_EQ(attribution.kernels.front().part, "ffn_gate_up Q8_0");
+  EXPECT_TRUE(attribution.kernels.back().part.empty());
+  EXPECT_NEAR(attribution.unattributed_ns, 7e3, 1e-9);
 }
 
 LiveFindings Findings() {

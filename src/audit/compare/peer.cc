@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "audit/import/imported.h"
 #include "audit/import/numbers.h"
 #include "base/paths.h"
 #include "base/printable.h"
@@ -128,6 +127,18 @@ std::string LinesOfOneToken(std::string_view exported, std::uint64_t prompt) {
   return kept;
 }
 
+std::vector<TimedOperation> TimedOperations(const imports::Imported& imported) {
+  std::vector<TimedOperation> operations;
+  for (const imports::Row& row : imported.rows) {
+    const std::size_t open = row.name.find('(');
+    if (open == std::string::npos || !row.total_ns) continue;
+    const std::string_view inside = std::string_view(row.name).substr(open + 1, row.name.size() - open - 2);
+    auto operation = imports::ParseOperation(row.name.substr(0, open), inside);
+    if (operation) operations.push_back({std::move(*operation), *row.total_ns});
+  }
+  return operations;
+}
+
 Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::string& model, std::uint64_t depth) {
   if (peer.exporter.empty() || peer.operations.empty()) {
     return Fail(Code::kPeerMissing, fs::path(peer.bench).parent_path().string(),
@@ -144,14 +155,7 @@ Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::
                   Run(fmt::format("{} perf -b CPU --test-file {} --output sql 2>/dev/null",
                                   judge::ShellQuoted(peer.operations), judge::ShellQuoted(one.string()))));
   BOLTBEAM_ASSIGN(const imports::Imported imported, imports::ImportText("test-backend-ops", output));
-  std::vector<TimedOperation> operations;
-  for (const imports::Row& row : imported.rows) {
-    const std::size_t open = row.name.find('(');
-    if (open == std::string::npos || !row.total_ns) continue;
-    const std::string_view inside = std::string_view(row.name).substr(open + 1, row.name.size() - open - 2);
-    auto operation = imports::ParseOperation(row.name.substr(0, open), inside);
-    if (operation) operations.push_back({std::move(*operation), *row.total_ns});
-  }
+  std::vector<TimedOperation> operations = TimedOperations(imported);
   if (operations.empty()) return Fail(Code::kPeerFailed, "test-backend-ops", "no timed operation", "a CPU backend");
   return operations;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "audit/import/imported.h"
 #include "audit/import/operation.h"
 #include "base/error.h"
 
@@ -36,6 +37,9 @@ struct TimedOperation {
   imports::ForeignOperation operation;
   double ns = 0;
 };
+
+/// The operations of an import that have a time; others are left out.
+std::vector<TimedOperation> TimedOperations(const imports::Imported& imported);
 
 /// Every distinct operation of one token at this depth, timed alone: one thread, no rearranged weights, hot buffers.
 /// kPeerMissing without the two programs.
