@@ -131,7 +131,7 @@ std::vector<TimedOperation> TimedOperations(const imports::Imported& imported) {
   std::vector<TimedOperation> operations;
   for (const imports::Row& row : imported.rows) {
     const std::size_t open = row.name.find('(');
-    if (open == std::string::npos || !row.total_ns) continue;
+    if (row.kind != imports::RowKind::kOperation || open == std::string::npos || !row.total_ns) continue;
     const std::string_view inside = std::string_view(row.name).substr(open + 1, row.name.size() - open - 2);
     auto operation = imports::ParseOperation(row.name.substr(0, open), inside);
     if (operation) operations.push_back({std::move(*operation), *row.total_ns});
