@@ -47,6 +47,7 @@ inline constexpr AddCommand kCommands[] = {
     AddKernel,       //
     AddSearch,       //
     AddPlan,         //
+    AddSearch,       //
     AddLedger,       //
     AddSynth,        //
     AddDoctor,       //
