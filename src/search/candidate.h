@@ -2,7 +2,9 @@
 // against those that are not.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,12 @@ struct Rejected {
   std::string evidence;  // "37 vector registers at least, 16 there"
   std::uint64_t points = 0;
 };
+
+/// Whether a range has a value.
+template <typename Range, typename T, typename Projection = std::identity>
+bool Contains(const Range& range, const T& value, Projection projection = {}) {
+  return std::ranges::find(range, value, projection) != std::ranges::end(range);
+}
 
 /// Adds to the row of that reason and evidence, or makes it.
 void Reject(std::vector<Rejected>& rejected, std::string_view reason, std::string_view evidence,

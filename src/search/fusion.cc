@@ -8,6 +8,7 @@
 #include <set>
 
 #include "model/token_graph.h"
+#include "search/candidate.h"
 #include "search/gpu_machine.h"
 
 namespace boltbeam::search {
@@ -37,9 +38,9 @@ std::size_t Outputs(const std::vector<FusionNode>& nodes, const std::vector<std:
   for (const std::size_t member : group) {
     bool is_read = false, is_read_outside = false;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const bool reads = std::ranges::contains(nodes[i].reads, member, &FusionEdge::from);
+      const bool reads = Contains(nodes[i].reads, member, &FusionEdge::from);
       is_read |= reads;
-      is_read_outside |= reads && !std::ranges::contains(group, i);
+      is_read_outside |= reads && !Contains(group, i);
     }
     outputs += is_read_outside || !is_read ? 1 : 0;
   }
@@ -68,7 +69,7 @@ Merged Merge(const std::vector<FusionNode>& nodes, const std::vector<std::size_t
     merged.apart_ns += node.streamed_bytes / machine.Drawn(node.pieces);
     if (node.streamed_bytes > 0) merged.widest = std::max(merged.widest, node.pieces);
     for (const FusionEdge& edge : node.reads) {
-      if (!std::ranges::contains(group, edge.from)) continue;
+      if (!Contains(group, edge.from)) continue;
       const FusionNode& from = nodes[edge.from];
       merged.between += 2 * from.output_bytes;
       if (edge.need == Need::kAll) {
@@ -156,15 +157,14 @@ std::vector<FusionNode> LayerGraph(const model::Model& model, std::uint64_t dept
 
 std::vector<std::vector<std::size_t>> FusionGroups(const std::vector<FusionNode>& nodes, std::size_t most) {
   const auto touch = [&](std::size_t a, std::size_t b) {
-    return std::ranges::contains(nodes[b].reads, a, &FusionEdge::from) ||
-           std::ranges::contains(nodes[a].reads, b, &FusionEdge::from);
+    return Contains(nodes[b].reads, a, &FusionEdge::from) || Contains(nodes[a].reads, b, &FusionEdge::from);
   };
   std::set<std::vector<std::size_t>> seen;
   const std::function<void(std::vector<std::size_t>)> grow = [&](std::vector<std::size_t> group) {
     std::ranges::sort(group);
     if (!seen.insert(group).second || group.size() == most) return;
     for (std::size_t next = 0; next < nodes.size(); ++next) {
-      if (std::ranges::contains(group, next)) continue;
+      if (Contains(group, next)) continue;
       if (!std::ranges::any_of(group, [&](std::size_t member) { return touch(member, next); })) continue;
       std::vector<std::size_t> larger = group;
       larger.push_back(next);

@@ -52,7 +52,7 @@ class Builder {
   [[nodiscard]] std::size_t LastKnob(const SpaceRule& rule) const {
     std::size_t last = 0;
     for (std::size_t i = 0; i < space_.knobs.size(); ++i) {
-      if (std::ranges::contains(rule.knobs, space_.knobs[i].name)) last = i;
+      if (Contains(rule.knobs, space_.knobs[i].name)) last = i;
     }
     return last;
   }

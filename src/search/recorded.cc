@@ -62,7 +62,7 @@ Result<void> CheckNames(const RecordedRoute& route, const std::string& where) {
   if (route.family.empty() == route.why_not.empty()) {
     return Refuse(where, "a family and a reason why not, or neither", "one of them");
   }
-  if (!route.family.empty() && !std::ranges::contains(FamilyNames(), route.family)) {
+  if (!route.family.empty() && !Contains(FamilyNames(), route.family)) {
     return Refuse(where, "a family '" + route.family + "'", "a family of this program");
   }
   return {};
@@ -111,7 +111,7 @@ bool Matches(const RecordedRoute& route, const KnobSpace& space, const KnobPoint
     const auto knob = std::ranges::find(space.knobs, condition.first, &SpaceKnob::name);
     if (knob == space.knobs.end()) return false;
     const std::int64_t value = point.values[static_cast<std::size_t>(knob - space.knobs.begin())];
-    return std::ranges::contains(condition.second, knob->ValueText(value));
+    return Contains(condition.second, knob->ValueText(value));
   });
 }
 
@@ -136,9 +136,9 @@ std::string Applies(const RecordedRoute& route, const std::vector<Part>& parts, 
 
 bool RecordedRoute::Covers(const Part& part) const {
   const auto has_role = [&](const std::string& role) { return ("+" + part.role + "+").contains("+" + role + "+"); };
-  const bool format = std::ranges::contains(formats, "any") || std::ranges::contains(formats, part.format->name);
+  const bool format = Contains(formats, "any") || Contains(formats, part.format->name);
   return format && std::ranges::any_of(roles, has_role) &&
-         (when.shapes.empty() || std::ranges::contains(when.shapes, part.ShapeText())) &&
+         (when.shapes.empty() || Contains(when.shapes, part.ShapeText())) &&
          (when.rows_multiple == 0 || part.rows % when.rows_multiple == 0) &&
          (when.cols_multiple == 0 || part.cols % when.cols_multiple == 0) && part.cols >= when.cols_least;
 }
