@@ -51,7 +51,7 @@ TEST(FitTest, FindsTheOrderOfATableThatItHasNotSeen) {
   Coefficients truth;
   truth.arithmetic = 1.6;
   truth.narrow = 0.4;
-  truth.ahead = 1.15;
+  truth.far = 0.06;
   truth.group = 400;
   const auto fit = FitCoefficients(Timings(truth, 60), Machine(), 2);
   ASSERT_TRUE(fit) << fit.error().Message();

@@ -17,6 +17,9 @@ namespace {
 
 /// Beyond this many times the floor a candidate cannot win against one that reaches it.
 constexpr double kNeighbourhood = 3;
+/// Of a thread, where the chip was not measured: two a clock at 3 GHz.
+constexpr double kGuessedInstructionsS = 6e9;
+constexpr double kSmallTurn = 256;  // instructions that every front end keeps up with
 
 /// The code of the loop that holds no other.
 const kernel::Region& Innermost(const kernel::Region& region) {
@@ -31,7 +34,6 @@ bool IsProduct(kernel::Op op) {
     case kernel::Op::kDot4:
     case kernel::Op::kDot4Signed:
     case kernel::Op::kMaddBytes:
-    case kernel::Op::kMaddHalves:
     case kernel::Op::kMul:
     case kernel::Op::kFMul:
     case kernel::Op::kFma:
@@ -56,19 +58,21 @@ double Power(double base, double exponent) { return base <= 0 ? 0 : std::pow(bas
 std::span<const CoefficientName> CoefficientNames() {
   static constexpr std::array kNames = {
       CoefficientName{"arithmetic", "a vector instruction that is no product", &Coefficients::arithmetic},
-      CoefficientName{"product", "a product of bytes, halves or floats", &Coefficients::product},
+      CoefficientName{"product", "a product of bytes or floats", &Coefficients::product},
+      CoefficientName{"halves", "a product of pairs of halves", &Coefficients::halves},
       CoefficientName{"load", "a load of a vector register", &Coefficients::load},
       CoefficientName{"broadcast", "a load of one value into all lanes", &Coefficients::broadcast},
       CoefficientName{"prefetch", "a line asked for ahead", &Coefficients::prefetch},
       CoefficientName{"turn", "a turn of the loop", &Coefficients::turn},
       CoefficientName{"group", "a group of rows", &Coefficients::group},
       CoefficientName{"narrow", "exponent of the registers' width", &Coefficients::narrow},
-      CoefficientName{"chain", "an addition that waits for the one before", &Coefficients::chain},
+      CoefficientName{"chain", "a sum that waits for the one before", &Coefficients::chain},
+      CoefficientName{"size", "more for twice the code of a turn", &Coefficients::size},
+      CoefficientName{"unordered", "the same where loads may be moved", &Coefficients::unordered},
+      CoefficientName{"pressure", "more for the registers needed", &Coefficients::pressure},
+      CoefficientName{"far", "more for each KiB fetched ahead", &Coefficients::far},
       CoefficientName{"ahead", "the memory's rate with prefetching", &Coefficients::ahead},
-      CoefficientName{"once", "the same, fetched for one use", &Coefficients::once},
-      CoefficientName{"ordered", "the memory's rate with loads in order", &Coefficients::ordered},
-      CoefficientName{"streams", "the memory's time for twice the rows", &Coefficients::streams},
-      CoefficientName{"overlap", "how far memory and instructions overlap", &Coefficients::overlap},
+      CoefficientName{"overlap", "how far memory, instructions and waits overlap", &Coefficients::overlap},
   };
   return kNames;
 }
@@ -78,8 +82,11 @@ Counter::Counter(const Part& part, const chip::Chip& chip, std::uint32_t threads
   const auto with_threads = chip.Get(fmt::format("read_bandwidth_gb_s.threads_{}", threads_));
   if (const chip::Fact* bandwidth = chip.Bandwidth()) bandwidth_gb_s_ = with_threads.value_or(bandwidth->value);
   const double cores = std::max(1.0, chip.Get("cores").value_or(threads_));  // that the rate was measured on
-  instructions_s_ = chip.Get("vector_instructions_s").value_or(0) / cores;
-  lanes_ = kernel::SpaceFactsOf(chip).lanes.value_or(16);
+  const auto rate = chip.Get("vector_instructions_s");
+  instructions_s_ = rate ? *rate / cores : kGuessedInstructionsS;
+  const kernel::SpaceFacts facts = kernel::SpaceFactsOf(chip);
+  lanes_ = facts.lanes.value_or(16);
+  registers_ = facts.registers.value_or(32);
 }
 
 Result<Counter::Turn> Counter::CountTurn(const kernel::GemvGeometry& geometry) const {
@@ -101,12 +108,11 @@ Result<Counter::Turn> Counter::CountTurn(const kernel::GemvGeometry& geometry) c
       case kernel::Op::kPrefetch:
         ++turn.prefetches;
         break;
+      case kernel::Op::kMaddHalves:
+        ++turn.halves;
+        break;
       default:
-        if (!kernel::IsVectorArithmetic(instruction)) {
-          ++turn.scalars;
-        } else {
-          ++(IsProduct(instruction.op) ? turn.products : turn.arithmetic);
-        }
+        if (kernel::IsVectorArithmetic(instruction)) ++(IsProduct(instruction.op) ? turn.products : turn.arithmetic);
     }
   }
   return turn;
@@ -123,20 +129,21 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   work.bytes = static_cast<double>(layout.TableBytes(part_.rows, part_.cols));
   const double groups = std::ceil(static_cast<double>(part_.rows) / layout.lanes);
   work.groups = std::ceil(groups / threads_);
-  work.thread_share = work.groups / groups;
+  work.busiest = work.groups / groups * threads_;
   work.turns = work.groups * static_cast<double>(part_.cols) / turn.elements;
   work.arithmetic = work.turns * turn.arithmetic;
   work.products = work.turns * turn.products;
+  work.halves = work.turns * turn.halves;
   work.loads = work.turns * turn.loads;
   work.broadcasts = work.turns * turn.broadcasts;
-  work.scalars = work.turns * turn.scalars;
   work.prefetches = work.turns * turn.prefetches;
+  // Sums of whole numbers begin anew in every sub-block: only one addition a block waits for the block before.
+  work.waits = work.turns * geometry.unroll / (layout.is_float ? geometry.chains : 1);
   work.width = geometry.lanes / lanes_;
   work.rows = layout.lanes;
-  work.sums = static_cast<double>(geometry.vectors) * geometry.chains;
-  work.depth = work.turns * turn.products / std::max(1.0, work.sums);
-  work.has_prefetch = geometry.prefetch_bytes > 0;
-  work.is_once = work.has_prefetch && geometry.prefetch_once;
+  work.turn_size = turn.arithmetic + turn.products + turn.halves + turn.loads + turn.broadcasts;
+  work.pressure = kernel::RegistersNeeded(layout, geometry) / registers_;
+  work.ahead_kib = geometry.prefetch_bytes / 1024.0;
   work.is_ordered = geometry.ordered;
   work.bandwidth_gb_s = bandwidth_gb_s_;
   work.instructions_s = instructions_s_;
@@ -145,23 +152,20 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
 
 Prediction TimeOf(const Work& work, const Coefficients& c) {
   Prediction prediction;
-  double rate = work.bandwidth_gb_s;
-  if (work.has_prefetch) rate *= c.ahead;
-  if (work.is_once) rate *= c.once;
-  if (work.is_ordered) rate *= c.ordered;
-  const double doublings = std::log2(std::max(1.0, work.rows / 4));
-  // The thread with most rows sets the time; all of them draw the memory's rate together.
-  prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, rate) * Power(c.streams, doublings);
-  if (work.instructions_s > 0) {
-    const double wide = work.arithmetic * c.arithmetic + work.products * c.product + work.loads * c.load +
-                        work.broadcasts * c.broadcast;
-    const double narrow =
-        work.scalars * c.scalar + work.prefetches * c.prefetch + work.turns * c.turn + work.groups * c.group;
-    const double waits = work.depth * c.chain;
-    prediction.compute_ns = (std::max(wide * Power(work.width, c.narrow), waits) + narrow) / work.instructions_s * 1e9;
-  }
+  const double rate = work.bandwidth_gb_s * (work.ahead_kib > 0 ? c.ahead : 1);
+  // The thread with most rows sets the time.
+  prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, rate) * work.busiest;
+  const double doublings = std::max(0.0, std::log2(work.turn_size / kSmallTurn));
+  double wide = work.arithmetic * c.arithmetic + work.products * c.product + work.halves * c.halves +
+                work.loads * c.load + work.broadcasts * c.broadcast;
+  wide *= Power(work.width, c.narrow) * (1 + c.size * doublings + c.pressure * work.pressure * work.pressure);
+  if (!work.is_ordered) wide *= 1 + c.unordered * doublings;
+  const double small = work.prefetches * c.prefetch + work.turns * c.turn + work.groups * c.group;
+  prediction.compute_ns = (wide + small) * (1 + c.far * work.ahead_kib) / work.instructions_s * 1e9;
+  prediction.waits_ns = work.waits * c.chain / work.instructions_s * 1e9;
   const double p = c.overlap;
-  prediction.ns = std::pow(Power(prediction.memory_ns, p) + Power(prediction.compute_ns, p), 1 / p);
+  prediction.ns =
+      Power(Power(prediction.memory_ns, p) + Power(prediction.compute_ns, p) + Power(prediction.waits_ns, p), 1 / p);
   return prediction;
 }
 
@@ -181,7 +185,7 @@ Result<Foresight> PredictProduct(const Proposal& proposal, const chip::Chip& chi
     prediction.geometry = point;
     prediction.low_ns = prediction.ns / (1 + coefficients.spread);
     prediction.high_ns = prediction.ns * (1 + coefficients.spread);
-    if (work.thread_share * threads >= 2) {
+    if (work.busiest >= 2) {
       Reject(foresight.rejected, "reduction-not-covered",
              fmt::format("groups of {:.0f} rows leave threads without any", work.rows));
     } else if (prediction.low_ns > kNeighbourhood * foresight.floor_ns) {

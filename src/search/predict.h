@@ -22,8 +22,8 @@ namespace boltbeam::search {
 struct Prediction {
   kernel::GemvGeometry geometry;
   double ns = 0;
-  double low_ns = 0, high_ns = 0;        // nine of ten times are meant to lie in between
-  double memory_ns = 0, compute_ns = 0;  // what its bytes and its instructions take by themselves
+  double low_ns = 0, high_ns = 0;                      // nine of ten times are meant to lie in between
+  double memory_ns = 0, compute_ns = 0, waits_ns = 0;  // what each takes by itself
 };
 
 struct Foresight {
@@ -32,26 +32,27 @@ struct Foresight {
   double floor_ns = 0;  // the table's bytes in the file at the chip's read rate
 };
 
-/// What a model of the machine needs beside declared facts: fitted on measurements of a chip, or a plain guess. Costs
-/// are in simple instructions on the chip's widest registers, whose rate is a measured fact.
+/// What a model of the machine needs beside declared facts: fitted on measurements of a chip, or what was fitted on one
+/// CPU. Costs are in simple instructions on the chip's widest registers, whose rate is a measured fact.
 struct Coefficients {
-  double arithmetic = 1;   // a vector instruction that is no product
-  double product = 1;      // of bytes, halves or floats
-  double load = 0.5;       // of a vector register
-  double broadcast = 0.5;  // of one value to all lanes
-  double scalar = 0.25;    // an address or a counter
-  double prefetch = 1;     // a line asked for ahead
-  double turn = 4;         // of the loop
-  double group = 60;       // of rows: its beginning, its end and its results
-  double narrow = 0.7;     // exponent of the registers' width over the widest: an instruction on half of it is cheaper
-  double chain = 1;        // cycles that a dependent addition waits, where too few sums are under way
-  double ahead = 1;        // the memory's rate with prefetching, over that without
-  double once = 1;         // over it again, when what is fetched need not stay
-  double ordered = 1;      // over it again, when weights are loaded in the order of their addresses
-  double streams = 1;      // the memory's time for each doubling of the rows of a group
-  double overlap = 4;      // p of (memory^p + compute^p)^(1/p): 1 adds, a large one takes the larger
-  double spread = 0.3;     // relative half width of the interval that nine of ten lie in
-  std::string source = "declared facts";  // or what they were fitted on
+  double arithmetic = 0.7;  // a vector instruction that is no product
+  double product = 0.3;     // of bytes or floats
+  double halves = 0.15;     // a product of pairs of halves
+  double load = 0.45;       // of a vector register
+  double broadcast = 0.06;  // of one value to all lanes
+  double prefetch = 1.35;   // a line asked for ahead
+  double turn = 0.8;        // of the loop
+  double group = 9;         // of rows: its beginning, its end and its results
+  double narrow = 0.6;      // exponent of the registers' width over the widest: on half of it an instruction is cheaper
+  double chain = 7.6;       // a sum that waits for the one before
+  double size = 0.07;       // more for each doubling of a turn's code beyond 256 instructions
+  double unordered = 0.07;  // the same again, where loads may be moved: they are, and registers run out
+  double pressure = 0.67;   // more for registers: times the square of those needed over those there
+  double far = 0.027;       // more for each KiB that is fetched ahead: it pushes others out of the first cache
+  double ahead = 0.92;      // the memory's rate with prefetching, over that without
+  double overlap = 4.2;     // p of (memory^p + compute^p + waits^p)^(1/p): 1 adds, a large one takes the largest
+  double spread = 0.3;      // relative half width of the interval that nine of ten lie in
+  std::string source = "another CPU's fit";  // or what they were fitted on
 };
 
 struct CoefficientName {
@@ -64,16 +65,18 @@ std::span<const CoefficientName> CoefficientNames();
 /// What a candidate does, counted in the loop program that would be compiled; for one thread, which has its share.
 struct Work {
   double bytes = 0;  // of the table as it is laid out
-  double arithmetic = 0, products = 0, loads = 0, broadcasts = 0, scalars = 0, prefetches = 0;
+  double arithmetic = 0, products = 0, halves = 0, loads = 0, broadcasts = 0, prefetches = 0;
   double turns = 0, groups = 0;
-  double width = 1;  // of the registers over the widest
-  double rows = 0;   // of a group
-  double sums = 1;   // independent ones: registers of rows times chains
-  double depth = 0;  // dependent additions, one after another
-  bool has_prefetch = false, is_once = false, is_ordered = false;
+  double waits = 0;           // sums that each wait for the one before
+  double width = 1;           // of the registers over the widest
+  double rows = 0;            // of a group
+  double turn_size = 0;       // vector instructions and loads of a turn
+  double pressure = 0;        // registers needed at the least over those there
+  double ahead_kib = 0;       // fetched ahead; 0: nothing
+  bool is_ordered = false;    // loads stay in the order of their addresses
   double bandwidth_gb_s = 0;  // of all threads
-  double thread_share = 1;    // of the bytes, of the thread with most
-  double instructions_s = 0;  // of a thread; 0: not known
+  double busiest = 1;         // share of the thread with most rows, times the threads
+  double instructions_s = 0;  // of a thread
 };
 
 /// Counts candidates for one part. Candidates whose code is the same are counted once.
@@ -84,13 +87,13 @@ class Counter {
 
  private:
   struct Turn {
-    double arithmetic = 0, products = 0, loads = 0, broadcasts = 0, scalars = 0, prefetches = 0, elements = 1;
+    double arithmetic = 0, products = 0, halves = 0, loads = 0, broadcasts = 0, prefetches = 0, elements = 1;
   };
   Result<Turn> CountTurn(const kernel::GemvGeometry& geometry) const;
 
   Part part_;
   std::uint32_t threads_;
-  double bandwidth_gb_s_ = 0, instructions_s_ = 0, lanes_ = 16;
+  double bandwidth_gb_s_ = 0, instructions_s_ = 0, lanes_ = 16, registers_ = 32;
   std::map<std::string, Turn> turns_;  // by what changes the code
 };
 
