@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kernel/families/gemv.h"
@@ -18,6 +19,8 @@ constexpr double kNeighbourhood = 3;    // times the floor: what is predicted be
 constexpr std::int64_t kHalfBytes = 2;  // of an activation
 constexpr double kFixedRegisters = 24;  // addresses, counters, scales
 constexpr std::int64_t kWidestSubgroup = 64;
+constexpr double kActivationOperations = 0.5;  // of a lane on a weight: load and address of its activation
+constexpr double kShuffleNs = 10;              // a step of a sum across lanes
 
 bool IsFloat(const Part& part) {
   const formats::Format& plain = part.format->Plain();
@@ -171,7 +174,8 @@ SpaceRule StageRule(const Part& part, const chip::Chip& chip) {
 /// Operations of a lane on a weight, by the loop program of this build's own product with the like instruction: what it
 /// takes to unpack does not depend on how many lanes do it.
 double OperationsPerWeight(const Part& part, GpuMath math) {
-  kernel::VectorFacts facts{.lanes = 16, .registers = 32, .has_dot4 = math == GpuMath::kDot4};
+  kernel::VectorFacts facts;
+  facts.has_dot4 = math == GpuMath::kDot4;
   kernel::GemvGeometry geometry = kernel::DefaultGeometry(*part.format, facts, false);
   geometry.unroll = 1;
   geometry.chains = 1;
@@ -189,7 +193,8 @@ class Foreteller {
  public:
   Foreteller(const Part& part, const KnobSpace& space, const GpuMachine& machine)
       : part_(part), space_(space), machine_(machine) {
-    for (int math = 0; math < 4; ++math) operations_[math] = OperationsPerWeight(part, MathOf(math));
+    for (std::size_t math = 0; math < operations_.size(); ++math)
+      operations_[math] = OperationsPerWeight(part, MathOf(static_cast<std::int64_t>(math)));
   }
 
   void Foretell(std::size_t index, GpuForesight& foresight) {
@@ -228,37 +233,50 @@ class Foreteller {
     return std::max(1.0, most);
   }
 
+  /// Workgroups of a point, and what decides how many of them are at work together.
+  struct Grid {
+    double lanes = 0, workgroups = 0, at_once = 0, tail = 1;
+  };
+  [[nodiscard]] Grid GridOf(const KnobPoint& point, double registers) const {
+    const auto knob = [&](const char* name) { return static_cast<double>(space_.ValueOf(point, name)); };
+    Grid grid;
+    grid.lanes = knob("subgroups") * machine_.subgroup;
+    const double rows = std::max(1.0, machine_.subgroup / knob("row_lanes")) * knob("rows") * knob("subgroups");
+    grid.workgroups = std::ceil(static_cast<double>(part_.rows) / rows) * knob("split");
+    grid.at_once = grid.workgroups;
+    if (machine_.multiprocessors <= 0) return grid;
+    const double local = knob("stage") * static_cast<double>(part_.cols) * kHalfBytes / knob("split");
+    const double slots = machine_.multiprocessors * Resident(grid.lanes, registers, local);
+    const double waves = grid.workgroups / slots;
+    grid.at_once = std::min(grid.workgroups, slots);
+    if (waves > 1) grid.tail = std::ceil(waves) / waves;
+    return grid;
+  }
+
   [[nodiscard]] GpuPrediction Time(std::size_t index, double registers, double floor_ns) const {
     const KnobPoint& point = space_.points[index];
     const auto knob = [&](const char* name) { return static_cast<double>(space_.ValueOf(point, name)); };
+    const Grid grid = GridOf(point, registers);
     GpuPrediction p;
     p.point = index;
-    const double lanes = knob("subgroups") * machine_.subgroup;
-    const double rows_each = std::max(1.0, machine_.subgroup / knob("row_lanes")) * knob("rows") * knob("subgroups");
-    const double workgroups = std::ceil(static_cast<double>(part_.rows) / rows_each) * knob("split");
-    const double local = knob("stage") * static_cast<double>(part_.cols) * kHalfBytes / knob("split");
-    double at_once = workgroups;
-    if (machine_.multiprocessors > 0) {
-      const double slots = machine_.multiprocessors * Resident(lanes, registers, local);
-      at_once = std::min(workgroups, slots);
-      const double waves = workgroups / slots;
-      if (waves > 1) p.tail = std::ceil(waves) / waves;
-    }
-    p.bytes_in_flight = at_once * lanes * knob("loads") * knob("load_bytes");
-    p.drawn_gb_s = machine_.Drawn(p.bytes_in_flight,
-                                  std::min(at_once, machine_.multiprocessors > 0 ? machine_.multiprocessors : at_once));
-    const double bytes = floor_ns * machine_.bandwidth_gb_s;
-    // The last wave draws what it can; the others are full.
-    p.memory_ns = bytes / p.drawn_gb_s * (1 + (p.tail - 1) * 0.5);
-    const auto math = static_cast<std::size_t>(space_.ValueOf(point, "math"));
+    p.tail = grid.tail;
+    p.bytes_in_flight = grid.at_once * grid.lanes * knob("loads") * knob("load_bytes");
+    const double streams =
+        machine_.multiprocessors > 0 ? std::min(grid.at_once, machine_.multiprocessors) : grid.at_once;
+    p.drawn_gb_s = machine_.Drawn(p.bytes_in_flight, streams);
+    // The last wave draws less, but not nothing: half of it is charged.
+    p.memory_ns = floor_ns * machine_.bandwidth_gb_s / p.drawn_gb_s * (1 + (p.tail - 1) / 2);
     // Activations are loaded once for all rows side by side.
-    const double shared = operations_[math] + 0.5 / knob("rows");
-    const double per_lane = shared * static_cast<double>(part_.weights()) / 1;
-    if (machine_.lane_operations_s > 0) p.compute_ns = per_lane / machine_.lane_operations_s * 1e9;
-    const double joined = knob("split") > 1 ? machine_.dispatch_ns : 0;  // a second kernel adds the shares
-    const double fill = machine_.latency_ns;                             // until the first bytes are there
-    p.ns = std::max(p.memory_ns, p.compute_ns) + fill + machine_.dispatch_ns + joined +
-           machine_.latency_ns * (knob("split") > 1 ? 1 : 0) + std::log2(knob("row_lanes")) * 10;
+    const double operations =
+        operations_[static_cast<std::size_t>(space_.ValueOf(point, "math"))] + kActivationOperations / knob("rows");
+    if (machine_.lane_operations_s > 0) {
+      p.compute_ns = operations * static_cast<double>(part_.weights()) / machine_.lane_operations_s * 1e9;
+    }
+    // Until the first bytes are there; and where a row is split, a second kernel that adds the shares.
+    const double launches = knob("split") > 1 ? 2 : 1;
+    const double steps = std::log2(knob("row_lanes"));  // of the sum across lanes
+    p.ns = std::max(p.memory_ns, p.compute_ns) + launches * (machine_.latency_ns + machine_.dispatch_ns) +
+           steps * kShuffleNs;
     p.low_ns = p.ns / (1 + machine_.Spread());
     p.high_ns = p.ns * (1 + machine_.Spread());
     return p;
@@ -267,7 +285,7 @@ class Foreteller {
   const Part& part_;
   const KnobSpace& space_;
   const GpuMachine& machine_;
-  double operations_[4] = {};
+  std::array<double, 4> operations_{};  // [GpuMath]
 };
 
 }  // namespace

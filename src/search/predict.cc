@@ -19,6 +19,7 @@ namespace {
 constexpr double kNeighbourhood = 3;
 /// Of a thread, where the chip was not measured: two a clock at 3 GHz.
 constexpr double kGuessedInstructionsS = 6e9;
+constexpr double kLineBytes = 64;   // between prefetches
 constexpr double kSmallTurn = 256;  // instructions that every front end keeps up with
 
 /// The code of the loop that holds no other.
@@ -43,10 +44,10 @@ bool IsProduct(kernel::Op op) {
   }
 }
 
-/// Points of one code differ only in how far ahead they fetch.
+/// Points of one code but for what they fetch ahead and whether their loads keep their order.
 std::string CodeOf(kernel::GemvGeometry geometry) {
   geometry.ordered = true;
-  geometry.prefetch_bytes = geometry.prefetch_bytes > 0 ? 1024 : 0;
+  geometry.prefetch_bytes = 0;
   geometry.prefetch_once = false;
   return kernel::GeometryText(geometry);
 }
@@ -105,9 +106,6 @@ Result<Counter::Turn> Counter::CountTurn(const kernel::GemvGeometry& geometry) c
       case kernel::Op::kLoadBroadcast:
         ++turn.broadcasts;
         break;
-      case kernel::Op::kPrefetch:
-        ++turn.prefetches;
-        break;
       case kernel::Op::kMaddHalves:
         ++turn.halves;
         break;
@@ -136,7 +134,9 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   work.halves = work.turns * turn.halves;
   work.loads = work.turns * turn.loads;
   work.broadcasts = work.turns * turn.broadcasts;
-  work.prefetches = work.turns * turn.prefetches;
+  if (geometry.prefetch_bytes > 0) {
+    work.prefetches = work.turns * std::ceil(geometry.unroll * static_cast<double>(layout.block_bytes) / kLineBytes);
+  }
   // Sums of whole numbers begin anew in every sub-block: only one addition a block waits for the block before.
   work.waits = work.turns * geometry.unroll / (layout.is_float ? geometry.chains : 1);
   work.width = geometry.lanes / lanes_;

@@ -87,7 +87,7 @@ class Counter {
 
  private:
   struct Turn {
-    double arithmetic = 0, products = 0, halves = 0, loads = 0, broadcasts = 0, prefetches = 0, elements = 1;
+    double arithmetic = 0, products = 0, halves = 0, loads = 0, broadcasts = 0, elements = 1;
   };
   Result<Turn> CountTurn(const kernel::GemvGeometry& geometry) const;
 
