@@ -52,7 +52,7 @@ TEST(FitTest, FindsTheOrderOfATableThatItHasNotSeen) {
   truth.arithmetic = 1.6;
   truth.narrow = 0.4;
   truth.far = 0.06;
-  truth.group = 400;
+  truth.streams = 0.08;
   const auto fit = FitCoefficients(Timings(truth, 60), Machine(), 2);
   ASSERT_TRUE(fit) << fit.error().Message();
   EXPECT_EQ(fit->samples, 180U);

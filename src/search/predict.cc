@@ -19,6 +19,7 @@ namespace {
 constexpr double kNeighbourhood = 3;
 /// Of a thread, where the chip was not measured: two a clock at 3 GHz.
 constexpr double kGuessedInstructionsS = 6e9;
+constexpr double kFewRows = 4;      // of a group: one stream
 constexpr double kLineBytes = 64;   // between prefetches
 constexpr double kSmallTurn = 256;  // instructions that every front end keeps up with
 
@@ -62,17 +63,15 @@ std::span<const CoefficientName> CoefficientNames() {
       CoefficientName{"product", "a product of bytes or floats", &Coefficients::product},
       CoefficientName{"halves", "a product of pairs of halves", &Coefficients::halves},
       CoefficientName{"load", "a load of a vector register", &Coefficients::load},
-      CoefficientName{"broadcast", "a load of one value into all lanes", &Coefficients::broadcast},
       CoefficientName{"prefetch", "a line asked for ahead", &Coefficients::prefetch},
-      CoefficientName{"turn", "a turn of the loop", &Coefficients::turn},
-      CoefficientName{"group", "a group of rows", &Coefficients::group},
       CoefficientName{"narrow", "exponent of the registers' width", &Coefficients::narrow},
       CoefficientName{"chain", "a sum that waits for the one before", &Coefficients::chain},
       CoefficientName{"size", "more for twice the code of a turn", &Coefficients::size},
       CoefficientName{"unordered", "the same where loads may be moved", &Coefficients::unordered},
       CoefficientName{"pressure", "more for the registers needed", &Coefficients::pressure},
       CoefficientName{"far", "more for each KiB fetched ahead", &Coefficients::far},
-      CoefficientName{"ahead", "the memory's rate with prefetching", &Coefficients::ahead},
+      CoefficientName{"streams", "more for twice the rows of a group", &Coefficients::streams},
+      CoefficientName{"ahead", "more of the memory's time with prefetching", &Coefficients::ahead},
       CoefficientName{"overlap", "how far memory, instructions and waits overlap", &Coefficients::overlap},
   };
   return kNames;
@@ -103,8 +102,7 @@ Result<Counter::Turn> Counter::CountTurn(const kernel::GemvGeometry& geometry) c
       case kernel::Op::kLoadStrided:
         ++turn.loads;
         break;
-      case kernel::Op::kLoadBroadcast:
-        ++turn.broadcasts;
+      case kernel::Op::kLoadBroadcast:  // mostly an operand of what uses it
         break;
       case kernel::Op::kMaddHalves:
         ++turn.halves;
@@ -133,7 +131,6 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   work.products = work.turns * turn.products;
   work.halves = work.turns * turn.halves;
   work.loads = work.turns * turn.loads;
-  work.broadcasts = work.turns * turn.broadcasts;
   if (geometry.prefetch_bytes > 0) {
     work.prefetches = work.turns * std::ceil(geometry.unroll * static_cast<double>(layout.block_bytes) / kLineBytes);
   }
@@ -141,7 +138,7 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   work.waits = work.turns * geometry.unroll / (layout.is_float ? geometry.chains : 1);
   work.width = geometry.lanes / lanes_;
   work.rows = layout.lanes;
-  work.turn_size = turn.arithmetic + turn.products + turn.halves + turn.loads + turn.broadcasts;
+  work.turn_size = turn.arithmetic + turn.products + turn.halves + turn.loads;
   work.pressure = kernel::RegistersNeeded(layout, geometry) / registers_;
   work.ahead_kib = geometry.prefetch_bytes / 1024.0;
   work.is_ordered = geometry.ordered;
@@ -152,15 +149,16 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
 
 Prediction TimeOf(const Work& work, const Coefficients& c) {
   Prediction prediction;
-  const double rate = work.bandwidth_gb_s * (work.ahead_kib > 0 ? c.ahead : 1);
+  const double rows = std::log2(std::max(1.0, work.rows / kFewRows));
   // The thread with most rows sets the time.
-  prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, rate) * work.busiest;
+  prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, work.bandwidth_gb_s) * work.busiest *
+                         (1 + c.streams * rows) * (work.ahead_kib > 0 ? 1 + c.ahead : 1);
   const double doublings = std::max(0.0, std::log2(work.turn_size / kSmallTurn));
-  double wide = work.arithmetic * c.arithmetic + work.products * c.product + work.halves * c.halves +
-                work.loads * c.load + work.broadcasts * c.broadcast;
+  double wide =
+      work.arithmetic * c.arithmetic + work.products * c.product + work.halves * c.halves + work.loads * c.load;
   wide *= Power(work.width, c.narrow) * (1 + c.size * doublings + c.pressure * work.pressure * work.pressure);
   if (!work.is_ordered) wide *= 1 + c.unordered * doublings;
-  const double small = work.prefetches * c.prefetch + work.turns * c.turn + work.groups * c.group;
+  const double small = work.prefetches * c.prefetch;
   prediction.compute_ns = (wide + small) * (1 + c.far * work.ahead_kib) / work.instructions_s * 1e9;
   prediction.waits_ns = work.waits * c.chain / work.instructions_s * 1e9;
   const double p = c.overlap;
