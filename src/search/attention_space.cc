@@ -6,13 +6,10 @@
 #include <cmath>
 
 #include "kernel/space.h"
-#include "kernel/weight_layout.h"
 #include "roofline/formulas.h"
 
 namespace boltbeam::search {
 namespace {
-
-using kernel::Dot;
 
 constexpr double kSpread = 0.3;            // of an interval that nothing was fitted to
 constexpr double kOperationsPerValue = 3;  // of a key or value: widen, multiply-add, and its part of the softmax

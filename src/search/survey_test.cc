@@ -64,7 +64,7 @@ TEST(SurveyTest, ProposesAndForetellsForAGpuThatIsNotHere) {
     ASSERT_TRUE(row.best) << row.table;
     EXPECT_GE(row.best->ns, row.floor_ns);
     EXPECT_LT(row.best->ns, 3 * row.floor_ns) << row.table;
-    EXPECT_LT(row.best->ns, row.usual->ns);
+    EXPECT_TRUE(!row.usual || row.best->ns <= row.usual->ns);
   }
   EXPECT_GT(survey.token_log10, 300);  // the product of 253 kernels' spaces
 }
