@@ -67,7 +67,7 @@ std::span<const CoefficientName> CoefficientNames() {
       CoefficientName{"narrow", "exponent of the registers' width", &Coefficients::narrow},
       CoefficientName{"chain", "a sum that waits for the one before", &Coefficients::chain},
       CoefficientName{"size", "more for twice the code of a turn", &Coefficients::size},
-      CoefficientName{"unordered", "the same where loads may be moved", &Coefficients::unordered},
+      CoefficientName{"unordered", "more where loads of a block may be moved", &Coefficients::unordered},
       CoefficientName{"pressure", "more for the registers needed", &Coefficients::pressure},
       CoefficientName{"far", "more for each KiB fetched ahead", &Coefficients::far},
       CoefficientName{"streams", "more for twice the rows of a group", &Coefficients::streams},
@@ -141,7 +141,7 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   work.turn_size = turn.arithmetic + turn.products + turn.halves + turn.loads;
   work.pressure = kernel::RegistersNeeded(layout, geometry) / registers_;
   work.ahead_kib = geometry.prefetch_bytes / 1024.0;
-  work.is_ordered = geometry.ordered;
+  work.is_unordered = !geometry.ordered && layout.chunks > 1;
   work.bandwidth_gb_s = bandwidth_gb_s_;
   work.instructions_s = instructions_s_;
   return work;
@@ -152,12 +152,12 @@ Prediction TimeOf(const Work& work, const Coefficients& c) {
   const double rows = std::log2(std::max(1.0, work.rows / kFewRows));
   // The thread with most rows sets the time.
   prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, work.bandwidth_gb_s) * work.busiest *
-                         (1 + c.streams * rows) * (work.ahead_kib > 0 ? 1 + c.ahead : 1);
+                         (1 + c.streams * rows) * (work.ahead_kib > 0 ? 1 + c.ahead : 1) *
+                         (work.is_unordered ? 1 + c.unordered : 1);
   const double doublings = std::max(0.0, std::log2(work.turn_size / kSmallTurn));
   double wide =
       work.arithmetic * c.arithmetic + work.products * c.product + work.halves * c.halves + work.loads * c.load;
   wide *= Power(work.width, c.narrow) * (1 + c.size * doublings + c.pressure * work.pressure * work.pressure);
-  if (!work.is_ordered) wide *= 1 + c.unordered * doublings;
   const double small = work.prefetches * c.prefetch;
   prediction.compute_ns = (wide + small) * (1 + c.far * work.ahead_kib) / work.instructions_s * 1e9;
   prediction.waits_ns = work.waits * c.chain / work.instructions_s * 1e9;

@@ -36,19 +36,19 @@ struct Foresight {
 /// CPU. Costs are in simple instructions on the chip's widest registers, whose rate is a measured fact.
 struct Coefficients {
   double arithmetic = 0.7;  // a vector instruction that is no product
-  double product = 0.45;    // of bytes or floats
-  double halves = 0.22;     // a product of pairs of halves
-  double load = 0.67;       // of a vector register
+  double product = 0.3;     // of bytes or floats
+  double halves = 0.14;     // a product of pairs of halves
+  double load = 1.0;        // of a vector register
   double prefetch = 1.35;   // a line asked for ahead
   double narrow = 0.6;      // exponent of the registers' width over the widest: on half of it an instruction is cheaper
-  double chain = 7.6;       // a sum that waits for the one before
-  double size = 0.07;       // more for each doubling of a turn's code beyond 256 instructions
+  double chain = 6.7;       // a sum that waits for the one before
+  double size = 0.09;       // more for each doubling of a turn's code beyond 256 instructions
   double unordered = 0.07;  // the same again, where loads may be moved: they are, and registers run out
-  double pressure = 0.45;   // more for registers: times the square of those needed over those there
-  double far = 0.027;       // more for each KiB that is fetched ahead: it pushes others out of the first cache
-  double streams = 0.03;    // more of the memory's time for each doubling of a group's rows beyond four
-  double ahead = 0.075;     // more of the memory's time with prefetching, whose lines are asked for twice
-  double overlap = 4;       // p of (memory^p + compute^p + waits^p)^(1/p): 1 adds, a large one takes the largest
+  double pressure = 0.22;   // more for registers: times the square of those needed over those there
+  double far = 0.024;       // more for each KiB that is fetched ahead: it pushes others out of the first cache
+  double streams = 0.035;   // more of the memory's time for each doubling of a group's rows beyond four
+  double ahead = 0.06;      // more of the memory's time with prefetching, whose lines are asked for twice
+  double overlap = 3.7;     // p of (memory^p + compute^p + waits^p)^(1/p): 1 adds, a large one takes the largest
   double spread = 0.3;      // relative half width of the interval that nine of ten lie in
   std::string source = "another CPU's fit";  // or what they were fitted on
 };
