@@ -43,7 +43,7 @@ struct Coefficients {
   double narrow = 0.6;      // exponent of the registers' width over the widest: on half of it an instruction is cheaper
   double chain = 6.7;       // a sum that waits for the one before
   double size = 0.09;       // more for each doubling of a turn's code beyond 256 instructions
-  double unordered = 0.07;  // the same again, where loads may be moved: they are, and registers run out
+  double unordered = 0.07;  // more of the memory's time where loads of a block's chunks may be moved out of order
   double pressure = 0.22;   // more for registers: times the square of those needed over those there
   double far = 0.024;       // more for each KiB that is fetched ahead: it pushes others out of the first cache
   double streams = 0.035;   // more of the memory's time for each doubling of a group's rows beyond four
@@ -69,9 +69,9 @@ struct Work {
   double width = 1;           // of the registers over the widest
   double rows = 0;            // of a group
   double turn_size = 0;       // vector instructions and loads of a turn
-  double pressure = 0;        // registers needed at the least over those there
+  double pressure = 0.22;     // registers needed at the least over those there
   double ahead_kib = 0;       // fetched ahead; 0: nothing
-  bool is_ordered = false;    // loads stay in the order of their addresses
+  bool is_unordered = false;  // a block has chunks, and their loads may be moved
   double bandwidth_gb_s = 0;  // of all threads
   double busiest = 1;         // share of the thread with most rows, times the threads
   double instructions_s = 0;  // of a thread

@@ -98,7 +98,8 @@ Result<RecordedRoute> ParseRoute(const json& row, const std::string& file) {
   route.when = {rule.value("shapes", std::vector<std::string>()), rule.value("rows_multiple", std::uint64_t{0}),
                 rule.value("cols_multiple", std::uint64_t{0}), rule.value("cols_least", std::uint64_t{0}),
                 rule.value("facts", std::vector<std::string>())};
-  for (const auto& [knob, values] : row.value("knobs", json::object()).items()) {
+  const json conditions = row.value("knobs", json::object());
+  for (const auto& [knob, values] : conditions.items()) {
     route.knobs.emplace_back(knob, Split(values.get<std::string>()));
   }
   BOLTBEAM_TRY(CheckNames(route, where));
