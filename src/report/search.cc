@@ -41,29 +41,29 @@ Table FamilyTable(const Survey& survey, bool has_prediction) {
   std::vector<Column> columns = {{"part", "role", Align::kLeft},
                                  {"format", "format", Align::kLeft},
                                  {"shape", "shape", Align::kLeft},
-                                 {"family", "family", Align::kLeft},
-                                 {"calls", "calls"},
-                                 {"points", "free_product"},
-                                 {"legal", "legal"},
-                                 {"refuted", "refuted"}};
+                                 {"family", "family", Align::kLeft}};
   if (has_prediction) {
-    columns.erase(columns.begin() + 5);
-    columns.push_back({"left", "predicted"});
-    columns.push_back({"best µs", "best_ns"});
-    columns.push_back({"now", "default_ns"});
-    columns.push_back({"gain", "gain"});
+    const std::vector<Column> more = {
+        {"legal", "legal"}, {"left", "predicted"}, {"best µs", "best_ns"}, {"now", "default_ns"}, {"gain", "gain"}};
+    columns.insert(columns.end(), more.begin(), more.end());
+  } else {
+    const std::vector<Column> more = {
+        {"calls", "calls"}, {"points", "free_product"}, {"legal", "legal"}, {"refuted", "refuted"}};
+    columns.insert(columns.end(), more.begin(), more.end());
   }
   Table table(columns);
+  const auto number = [](std::uint64_t value) { return Cell(Thousands(value), fmt::format("{}", value)); };
   for (const FamilySurvey& row : survey.families) {
-    std::vector<Cell> cells = {row.role, row.format, row.shape, row.family, fmt::format("{}", row.calls)};
-    if (!has_prediction) cells.emplace_back(Thousands(row.free_product), fmt::format("{}", row.free_product));
-    cells.emplace_back(Thousands(row.legal), fmt::format("{}", row.legal));
-    cells.emplace_back(Thousands(row.refuted), fmt::format("{}", row.refuted));
+    std::vector<Cell> cells = {row.role, row.format, row.shape, row.family};
     if (has_prediction) {
-      cells.emplace_back(Thousands(row.predicted), fmt::format("{}", row.predicted));
-      cells.push_back(Time(row.best));
-      cells.push_back(Time(row.usual));
-      cells.push_back(row.gain ? Cell(Percent(*row.gain), fmt::format("{:.6f}", *row.gain)) : Cell("", ""));
+      const Cell gain = row.gain ? Cell(Percent(*row.gain), fmt::format("{:.6f}", *row.gain)) : Cell("", "");
+      for (const Cell& cell : {number(row.legal), number(row.predicted), Time(row.best), Time(row.usual), gain}) {
+        cells.push_back(cell);
+      }
+    } else {
+      for (const std::uint64_t value : {std::uint64_t{row.calls}, row.free_product, row.legal, row.refuted}) {
+        cells.push_back(number(value));
+      }
     }
     table.Add(std::move(cells));
   }

@@ -18,6 +18,7 @@ namespace boltbeam::search {
 namespace {
 
 constexpr std::size_t kLeastSamples = 40;
+constexpr std::size_t kFolds = 4;
 constexpr std::string_view kFamily = "gemv:";
 
 /// A sample with its features counted once.
@@ -118,21 +119,25 @@ std::vector<double> Ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-/// Each table in turn is left out of the fit and foretold.
-void HoldOut(const std::vector<Case>& cases, const std::vector<std::string>& tables, Fit& fit) {
+/// A quarter of the tables at a time is left out of the fit and foretold.
+void HoldOut(const std::vector<Case>& cases, std::size_t tables, Fit& fit) {
+  const std::size_t folds = std::min(kFolds, tables);
   std::vector<double> ranks, errors;
-  for (std::size_t held = 0; held < tables.size(); ++held) {
-    std::vector<Case> rest, out;
-    for (const Case& one : cases) (one.table == held ? out : rest).push_back(one);
-    if (out.size() < 3) continue;
-    const Coefficients without = Descend(rest, tables.size(), fit.coefficients);
-    std::vector<double> foretold, measured;
-    for (const Case& one : out) {
-      foretold.push_back(TimeOf(one.work, without).ns);
-      measured.push_back(one.ns);
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    std::vector<Case> rest;
+    std::map<std::size_t, std::vector<Case>> out;
+    for (const Case& one : cases) (one.table % folds == fold ? out[one.table] : rest).push_back(one);
+    const Coefficients without = Descend(rest, tables, {});
+    for (const auto& [table, held] : out) {
+      if (held.size() < 3) continue;
+      std::vector<double> foretold, measured;
+      for (const Case& one : held) {
+        foretold.push_back(TimeOf(one.work, without).ns);
+        measured.push_back(one.ns);
+      }
+      ranks.push_back(RankCorrelation(foretold, measured));
+      errors.push_back(MedianSize(Residuals(held, without, tables)));
     }
-    ranks.push_back(RankCorrelation(foretold, measured));
-    errors.push_back(MedianSize(Residuals(out, without, tables.size())));
   }
   if (ranks.empty()) return;
   fit.held_out_rank = measure::Median(ranks);
@@ -207,7 +212,7 @@ Result<Fit> FitCoefficients(const std::vector<Sample>& samples, const chip::Chip
   fit.coefficients = Descend(cases, tables.size(), {});
   const std::vector<double> residuals = Residuals(cases, fit.coefficients, tables.size());
   fit.error = MedianSize(residuals);
-  HoldOut(cases, tables, fit);
+  HoldOut(cases, tables.size(), fit);
   std::vector<double> sizes;
   for (const double residual : residuals) sizes.push_back(std::expm1(std::abs(residual)));
   fit.coefficients.spread = std::max(0.05, measure::Quantile(sizes, 0.9));

@@ -36,7 +36,7 @@ struct Fit {
   Coefficients coefficients;
   std::size_t samples = 0, tables = 0;
   double error = 0;           // median of |predicted / measured - 1|, each table scaled to its own median
-  double held_out_error = 0;  // the same for tables that had no part in the fit, each in turn
+  double held_out_error = 0;  // the same for tables that had no part in the fit
   double held_out_rank = 0;   // median over those tables of Spearman's rank correlation
   double worst_rank = 0;
 };

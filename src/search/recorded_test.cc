@@ -78,7 +78,7 @@ TEST(RecordedTest, ARefutationIsInheritedOnItsChipAndShapesOnly) {
     return DropRefuted(space, part, chip, *routes);
   };
   EXPECT_GT(dropped("rx-7900-xtx", 5120, 17408), 0U);  // the shapes on which split sums took seven times as long
-  EXPECT_EQ(dropped("rx-7900-xtx", 4096, 12288), 0U);
+  EXPECT_EQ(dropped("rx-7900-xtx", 4096, 11008), 0U);
   EXPECT_EQ(dropped("rtx-5090", 5120, 17408), 0U);
 }
 
