@@ -47,7 +47,6 @@ inline constexpr AddCommand kCommands[] = {
     AddKernel,       //
     AddSearch,       //
     AddPlan,         //
-    AddSearch,       //
     AddLedger,       //
     AddSynth,        //
     AddDoctor,       //
