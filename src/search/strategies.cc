@@ -23,10 +23,6 @@ GemvGeometry Coarse(GemvGeometry geometry) {
   return geometry;
 }
 
-bool Contains(std::span<const GemvGeometry> points, const GemvGeometry& point) {
-  return std::ranges::find(points, point) != points.end();
-}
-
 /// How many knobs two points differ in.
 std::size_t Distance(const GemvGeometry& a, const GemvGeometry& b) {
   const auto knobs = kernel::GemvKnobs();
