@@ -31,6 +31,7 @@ chip::Chip ChipWith(const std::string& without = "") {
     chip::Fact fact;
     fact.name = name;
     fact.value = facts.at(recorded).get<double>();
+    fact.provenance = chip::Provenance::kDetected;
     if (without != recorded) chip.facts.push_back(fact);
   };
   add("subgroup_lanes", "subgroup");

@@ -120,6 +120,7 @@ TEST(SurveyTest, ProposesForACpuOfDeclaredInstructionSetsOnly) {
   chip::Fact cache;
   cache.name = "l1d_bytes";
   cache.value = 32768;
+  cache.provenance = chip::Provenance::kDetected;
   chip.facts.push_back(cache);
   const Survey survey = SurveyOn(chip, false);
   ExpectEveryPointAccounted(survey);
