@@ -63,12 +63,13 @@ Result<double> Longer(engine::Engine& a, engine::Engine& b, std::uint64_t seed) 
 
 Result<std::uint32_t> TurnsFor(const model::Model& model, const chip::Chip& machine, const Arguments& arguments,
                                engine::Engine& a) {
-  constexpr double kFirst = 350, kLeast = 20, kMost = 20000, kLeastShare = 0.004;
+  constexpr double kFirst = 350, kLeastShare = 0.001, kLeastStep = 0.4, kMostStep = 2.5;
   double turns = kFirst;
   for (const std::uint64_t step : {1, 2}) {
     BOLTBEAM_ASSIGN(const auto b, Load(model, machine, arguments, static_cast<std::uint32_t>(turns)));
     BOLTBEAM_ASSIGN(const double longer, Longer(a, *b, arguments.request.seed + step));
-    turns = std::clamp(turns * arguments.share / std::max(longer, kLeastShare), kLeast, kMost);
+    // A reading of a second or two may be far off: no step is taken too far on its word.
+    turns *= std::clamp(arguments.share / std::max(longer, kLeastShare), kLeastStep, kMostStep);
   }
   return static_cast<std::uint32_t>(turns);
 }

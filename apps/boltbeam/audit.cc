@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -76,8 +77,11 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   BOLTBEAM_ASSIGN(const auto bandwidth, audit::ProbeBandwidth::Create(kernels, machine, cpus, token_bytes));
   std::optional<AuditPredictions> predictions;
   if (arguments.predict) {
+    // As the chip was measured, or else as the probe reads it now.
+    const std::optional<double> known = machine.Get("read_bandwidth_gb_s");
+    const double gb_s = known ? *known : std::ranges::max(bandwidth->Read());
     BOLTBEAM_ASSIGN(AuditPredictions written,
-                    AuditPredictions::Write(globals, model, arguments.model, machine, *engine, options.depths));
+                    AuditPredictions::Write(globals, model, arguments.model, machine, *engine, options.depths, gb_s));
     predictions.emplace(std::move(written));
   }
   Progress progress("auditing");

@@ -40,8 +40,8 @@ Result<std::vector<double>> Earlier(ledger::Index& index, const ledger::Subject&
 
 Result<AuditPredictions> AuditPredictions::Write(const Globals& globals, const model::Model& model,
                                                  const std::string& path, const chip::Chip& machine,
-                                                 const engine::Engine& engine,
-                                                 const std::vector<std::uint64_t>& depths) {
+                                                 const engine::Engine& engine, const std::vector<std::uint64_t>& depths,
+                                                 double gb_s) {
   BOLTBEAM_ASSIGN(ledger::Ledger memory, ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home))));
   BOLTBEAM_TRY(memory.CheckWritable());
   AuditPredictions all(std::move(memory));
@@ -55,8 +55,7 @@ Result<AuditPredictions> AuditPredictions::Write(const Globals& globals, const m
   BOLTBEAM_ASSIGN(const std::vector<double> earlier, Earlier(index, subject));
   for (const std::uint64_t depth : depths) {
     const std::uint64_t bytes = audit::MemoryBytes(audit::PartFloors(model, depth, engine.options().cache));
-    BOLTBEAM_ASSIGN(const audit::TokenPrediction expected,
-                    audit::PredictToken(bytes, machine.Get("read_bandwidth_gb_s").value_or(0), earlier));
+    BOLTBEAM_ASSIGN(const audit::TokenPrediction expected, audit::PredictToken(bytes, gb_s, earlier));
     One one;
     one.bytes = static_cast<double>(bytes);
     one.prediction.subject = subject;

@@ -14,10 +14,10 @@ namespace boltbeam::app {
 
 class AuditPredictions {
  public:
-  /// One prediction for each depth. Before anything is timed.
+  /// One prediction for each depth, before any token is timed. gb_s: what the memory reads.
   static Result<AuditPredictions> Write(const Globals& globals, const model::Model& model, const std::string& path,
                                         const chip::Chip& machine, const engine::Engine& engine,
-                                        const std::vector<std::uint64_t>& depths);
+                                        const std::vector<std::uint64_t>& depths, double gb_s);
   /// The measurements that answer them, and the lines that say how they did.
   Result<std::vector<std::string>> Answer(const audit::Audit& audit);
 

@@ -41,6 +41,7 @@ json RulesJson(const measure::PairedRules& rules) {
           {"budget_s", rules.budget_s},
           {"looks", rules.looks},
           {"least_rounds", rules.least_rounds},
+          {"patience", rules.patience},
           {"spoiled_share", rules.spoiled_share},
           {"seed", rules.seed},
           {"resamples", rules.resamples}};
@@ -55,6 +56,7 @@ measure::PairedRules RulesFrom(const json& row) {
   rules.budget_s = row.at("budget_s");
   rules.looks = row.at("looks").get<std::vector<double>>();
   rules.least_rounds = row.at("least_rounds");
+  rules.patience = row.value("patience", std::size_t{1});  // records without it counted all rounds
   rules.spoiled_share = row.at("spoiled_share");
   rules.seed = row.at("seed");
   rules.resamples = row.at("resamples");

@@ -41,7 +41,10 @@ class Evidence {
     if (contrasts_.size() % 2 == 0) AddControls();
   }
 
-  [[nodiscard]] std::size_t rounds() const { return rounds_; }
+  /// The used ones; all, once there are so many that the used ones will not come.
+  [[nodiscard]] std::size_t RoundsThatCount(std::size_t many) const {
+    return rounds_ >= many ? rounds_ : contrasts_.size();
+  }
   [[nodiscard]] const std::vector<double>& contrasts() const { return contrasts_; }
   [[nodiscard]] const std::vector<double>& controls() const { return controls_; }
 
@@ -207,7 +210,7 @@ Result<PairedSession> RunPaired(RoundSource& source, const PairedRules& rules, c
     session.rounds.push_back(round);
     evidence.Add(round);
     if (hooks.progress) hooks.progress(std::min(round.at_s, rules.budget_s), rules.budget_s);
-    const double tail = schedule.Due(round.at_s, evidence.rounds());
+    const double tail = schedule.Due(round.at_s, evidence.RoundsThatCount(rules.patience * rules.least_rounds));
     if (tail == 0) continue;
     const Look look = LookAt(evidence, rules, tail);
     if (!look.Decides() && !schedule.IsLast()) continue;

@@ -45,7 +45,8 @@ struct PairedRules {
   double power = 0.9;         // with which the smallest difference would have been shown
   double budget_s = 30;
   std::vector<double> looks{0.1, 0.25, 0.5, 1};  // shares of the budget
-  std::size_t least_rounds = 8;                  // of the last look
+  std::size_t least_rounds = 8;                  // of the last look, not spoiled
+  std::size_t patience = 3;                      // times least_rounds: then spoiled ones count too
   double spoiled_share = 0.2;                    // of the windows; above it the session is unstable
   std::uint64_t seed = 1;                        // of the lots and the bootstrap
   int resamples = 2000;                          // 0: no bootstrap interval

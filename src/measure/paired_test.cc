@@ -160,6 +160,19 @@ TEST(PairedTest, SpoiledRoundsAreKeptCountedAndLeftOut) {
   EXPECT_EQ(result.spoiled.at("steal"), result.rounds / 10);
 }
 
+TEST(PairedTest, SpoiledRoundsAreMadeUpForWhereRoundsAreFew) {
+  Rounds source;
+  source.round_s = 10;
+  std::size_t count = 0;
+  source.change = [&count](PairedRound& round) {
+    if (++count % 2 == 0) round.windows[0].causes.set(0);
+  };
+  const PairedResult result = Measure(source);
+  EXPECT_EQ(result.used, PairedRules{}.least_rounds);
+  source.change = [](PairedRound& round) { round.windows[0].causes.set(0); };
+  EXPECT_EQ(Measure(source).rounds, PairedRules{}.patience * PairedRules{}.least_rounds) << "but not for ever";
+}
+
 TEST(PairedTest, ALongWindowWithoutACauseStays) {
   Rounds source;
   source.change = [](PairedRound& round) { round.windows[0].ns *= 5; };
