@@ -16,7 +16,7 @@ SYNTHETIC := $(CACHE)/models/qwen3-0.6b-q4_k_m.gguf
 PROGRAM := build/$(PRESET)/apps/boltbeam/boltbeam
 CORES := $(shell nproc)
 
-.PHONY: help audit test test-real bench install format check-format tidy clean setup-build setup-checks \
+.PHONY: help audit test test-real bench install deb format check-format tidy clean setup-build setup-checks \
 	build-program build-all
 
 help:  ## this list
@@ -47,6 +47,10 @@ bench: setup-build  ## the Google Benchmark programs
 
 install: build-program  ## the program and its code generator below PREFIX
 	@cmake --install build/$(PRESET) --prefix '$(PREFIX)' --strip
+
+deb: build-program  ## a Debian package of the program, its plugins, manual pages and completions in build/deb
+	@cpack --config build/$(PRESET)/CPackConfig.cmake -B build/deb >&2
+	ls -d build/deb/*.deb
 
 format: setup-checks  ## rewrite the sources in the project's format
 	@git ls-files '*.cc' '*.h' | xargs clang-format-19 -i

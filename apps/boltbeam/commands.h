@@ -28,8 +28,15 @@ void AddPlan(CLI::App& app, Globals& globals);
 void AddSearch(CLI::App& app, Globals& globals);
 // Memory
 void AddLedger(CLI::App& app, Globals& globals);
+// The lab
+void AddCard(CLI::App& app, Globals& globals);
+void AddFit(CLI::App& app, Globals& globals);
+void AddLadder(CLI::App& app, Globals& globals);
+void AddPredict(CLI::App& app, Globals& globals);
+void AddPrice(CLI::App& app, Globals& globals);
 // Set-up
 void AddDoctor(CLI::App& app, Globals& globals);
+void AddManual(CLI::App& app, Globals& globals);
 void AddSynth(CLI::App& app, Globals& globals);
 
 // In the order of `boltbeam --help`.
@@ -48,8 +55,14 @@ inline constexpr AddCommand kCommands[] = {
     AddSearch,       //
     AddPlan,         //
     AddLedger,       //
+    AddLadder,       //
+    AddFit,          //
+    AddPredict,      //
+    AddCard,         //
+    AddPrice,        //
     AddSynth,        //
     AddDoctor,       //
+    AddManual,       //
 };
 
 }  // namespace boltbeam::app

@@ -1,13 +1,10 @@
 // synth: writes a model file of random weights with the shapes and formats of a known model.
 #include "model/synth.h"
 
-#include <fmt/format.h>
+#include <memory>
 
-#include <filesystem>
-
-#include "base/paths.h"
 #include "command.h"
-#include "terminal.h"
+#include "synth_file.h"
 
 namespace boltbeam::app {
 namespace {
@@ -18,41 +15,13 @@ struct Arguments {
   model::SynthOptions options;
 };
 
-/// What sets a file apart from the plain model: `make audit` must not find holes or two layers under that name.
-std::string Suffix(const model::SynthOptions& options) {
-  std::string suffix;
-  if (options.layers != 0) suffix += fmt::format("-{}-layers", options.layers);
-  if (options.seed != model::SynthOptions{}.seed) suffix += fmt::format("-seed-{}", options.seed);
-  if (options.tokenizer) suffix += "-tokenizer";
-  if (options.sparse) suffix += "-sparse";
-  return suffix;
-}
-
-/// Without --out the file goes where audits look for it again: the models below the cache folder.
-Result<std::string> ChoosePath(const Arguments& arguments, const model::SynthPlan& plan, const std::string& home) {
-  if (!arguments.path.empty()) return arguments.path;
-  std::string name = plan.shape.name + "-" + plan.mixture.name;
-  for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  const std::filesystem::path folder = base::ResolvePaths(home).cache / "models";
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    return Fail(Code::kFileWrite, folder.string(), error.message(), "a folder that can be made; or --out FILE");
-  return (folder / (name + Suffix(arguments.options) + ".gguf")).string();
-}
-
-Result<void> Run(Arguments& arguments, const Globals& globals) {
+Result<void> Run(const Arguments& arguments, const Globals& globals) {
   BOLTBEAM_ASSIGN(const model::SynthPlan plan, model::PlanSynth(arguments.spec, arguments.options));
-  BOLTBEAM_ASSIGN(const std::string path, ChoosePath(arguments, plan, globals.home));
-  CatchInterrupts();
-  {
-    Progress progress("synth " + arguments.spec);
-    arguments.options.cancelled = Interrupted;
-    arguments.options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };
-    BOLTBEAM_TRY(model::WriteSynth(plan, path, arguments.options));
+  std::string path = arguments.path;
+  if (path.empty()) {  // where audits look for it again
+    BOLTBEAM_ASSIGN(path, SynthPath(globals, plan, arguments.options));
   }
-  Note(fmt::format("wrote {} tensors, {:.3f} GB{}", plan.tensors.size(), static_cast<double>(plan.data_bytes()) / 1e9,
-                   arguments.options.sparse ? " of holes" : ""));
+  BOLTBEAM_TRY(MakeSynth(plan, path, arguments.options));
   return WriteOutput(globals, path + "\n");
 }
 

@@ -65,4 +65,17 @@ constexpr double CachedShare(double cache_bytes, double streamed_bytes) {
   return streamed_bytes > 0 ? std::min(1.0, cache_bytes / streamed_bytes) : 0;
 }
 
+/// The lab's line: seconds of a token that reads so many bytes at the fitted bandwidth, after its fixed cost.
+constexpr double LineSeconds(double fixed_s, double bytes, double bandwidth_gb_s) {
+  return fixed_s + bytes / (bandwidth_gb_s * 1e9);
+}
+
+/// GB/s that a rate implies when each token reads all those bytes.
+constexpr double ImpliedBandwidth(double bytes, double tok_s) { return bytes * tok_s / 1e9; }
+
+/// Of what lies between the published bandwidth and the fitted one: the part that a mere stream misses too.
+constexpr double MemoryShareOfGap(double fitted_gb_s, double streamed_gb_s, double published_gb_s) {
+  return (published_gb_s - streamed_gb_s) / (published_gb_s - fitted_gb_s);
+}
+
 }  // namespace boltbeam::roofline

@@ -10,6 +10,7 @@
 
 #include "roofline/bound.h"
 #include "roofline/formulas.h"
+#include "roofline/price.h"
 #include "test_model.h"
 
 namespace boltbeam::roofline {
@@ -53,6 +54,23 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"UnaccountedNs", [](const Arguments& a) { return UnaccountedNs(a.at(0), a.at(1), a.at(2), a.at(3)); }},
       {"Band", [](const Arguments& a) { return Band(a.at(0)); }},
       {"CachedShare", [](const Arguments& a) { return CachedShare(a.at(0), a.at(1)); }},
+      {"LineSeconds", [](const Arguments& a) { return LineSeconds(a.at(0), a.at(1), a.at(2)); }},
+      {"ImpliedBandwidth", [](const Arguments& a) { return ImpliedBandwidth(a.at(0), a.at(1)); }},
+      {"MemoryShareOfGap", [](const Arguments& a) { return MemoryShareOfGap(a.at(0), a.at(1), a.at(2)); }},
+      {"UsdPerMillion", [](const Arguments& a) { return UsdPerMillion(a.at(0), a.at(1), a.at(2)); }},
+      {"BreakEvenTokensPerDay", [](const Arguments& a) { return BreakEvenTokensPerDay(a.at(0), a.at(1)); }},
+      {"BreakEvenLoad", [](const Arguments& a) { return BreakEvenLoad(a.at(0), a.at(1), a.at(2)); }},
+      {"UsdPerYear", [](const Arguments& a) { return UsdPerYear(a.at(0)); }},
+      {"PowerUsdPerYear", [](const Arguments& a) { return PowerUsdPerYear(a.at(0), a.at(1)); }},
+      {"OwnedUsdPerHour",
+       [](const Arguments& a) { return OwnedUsdPerHour(a.at(0), a.at(1), a.at(2), a.at(3)); }},
+      {"MonthsToBuy", [](const Arguments& a) { return MonthsToBuy(a.at(0), a.at(1)); }},
+      {"MonthsToOwn", [](const Arguments& a) { return MonthsToOwn(a.at(0), a.at(1), a.at(2), a.at(3)); }},
+      {"RentUsd", [](const Arguments& a) { return RentUsd(a.at(0), a.at(1)); }},
+      {"OwnUsd", [](const Arguments& a) { return OwnUsd(a.at(0), a.at(1), a.at(2), a.at(3)); }},
+      {"WithFee", [](const Arguments& a) { return WithFee(a.at(0), a.at(1)); }},
+      {"MicrosecondUsdPerYear", [](const Arguments& a) { return MicrosecondUsdPerYear(a.at(0), a.at(1), a.at(2)); }},
+      {"BatchRate", [](const Arguments& a) { return BatchRate(a.at(0), a.at(1), a.at(2)); }},
   };
   return kFunctions;
 }
@@ -72,7 +90,8 @@ TEST(Formulas, EveryExampleOfTheDocumentHolds) {
     seen.insert(name);
   }
   for (const auto& [name, function] : Functions()) EXPECT_TRUE(seen.contains(name)) << name << " has no example";
-  const std::string header = ReadText(BOLTBEAM_SOURCE_DIR "/src/roofline/formulas.h");
+  const std::string header = ReadText(BOLTBEAM_SOURCE_DIR "/src/roofline/formulas.h") +
+                             ReadText(BOLTBEAM_SOURCE_DIR "/src/roofline/price.h");
   const std::regex declaration(R"(constexpr double (\w+)\()");
   for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it) {
     EXPECT_TRUE(seen.contains((*it)[1])) << (*it)[1] << " is not in the document";

@@ -1,0 +1,139 @@
+#include "lab_commands.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/paths.h"
+#include "engine/thread_choice.h"
+#include "judge/program.h"
+#include "terminal.h"
+
+namespace boltbeam::app {
+namespace {
+
+// Far beyond any cache: the probe takes four times the last-level cache of it.
+constexpr std::uint64_t kBeyondCaches = std::uint64_t{1} << 40;
+
+std::string Described(const lab::MachineFit& fit) {
+  return fit.alias + (fit.engine.empty() ? "" : ", " + fit.engine) +
+         (fit.depth == 0 ? "" : fmt::format(", depth {}", fit.depth));
+}
+
+}  // namespace
+
+Result<void> RefuseNan(const char* flag, double value) {
+  if (!std::isnan(value)) return {};
+  return Fail(Code::kUsage, flag, "nan", "a number");
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this machine";
+}
+
+std::string LadderFile(const Globals& globals) {
+  return (base::ResolvePaths(globals.home).data / "ladder.jsonl").string();
+}
+
+void LineFlags::Add(CLI::App& command) {
+  command.add_option("--alias", alias, "Only rows of this machine");
+  command.add_option("--program", program, "Only rows of this program, such as boltbeam");
+  command.add_option("--confidence", options.confidence, "The chance that an interval holds")
+      ->check(CLI::Range(0.5, 0.999))
+      ->capture_default_str();
+  command.add_option("--noise", noise, "Errors of models: all alike, as in the lab, or in proportion to their time")
+      ->check(CLI::IsMember({"constant", "relative"}))
+      ->capture_default_str();
+  command.add_option("--scale", scale, "Bring times to one memory speed by the bandwidth read beside them")
+      ->check(CLI::IsMember({"auto", "none", "streamed"}))
+      ->capture_default_str();
+  command.add_option("--streamed", options.streamed_gb_s, "GB/s that a mere stream reads, instead of the rows'")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--published", options.published_gb_s, "GB/s of the data sheet, instead of the rows'")
+      ->check(CLI::PositiveNumber);
+}
+
+Result<std::vector<lab::MachineFit>> LineFlags::Fits(const Globals& globals) const {
+  lab::FitOptions fit_options = options;
+  BOLTBEAM_TRY(RefuseNan("--confidence", options.confidence));
+  fit_options.noise = noise == "relative" ? lab::Noise::kRelative : lab::Noise::kConstant;
+  if (scale != "auto") fit_options.scale = scale == "none" ? lab::Scale::kNone : lab::Scale::kStreamed;
+  std::vector<lab::Row> rows;
+  for (const std::string& file : files.empty() ? std::vector{LadderFile(globals)} : files) {
+    bool cut = false;
+    Result<std::vector<lab::Row>> read = lab::ReadRows(file, &cut);
+    if (!read && files.empty() && read.error().code == Code::kFileNotFound) {
+      return Fail(Code::kUsage, file, "no ladder was run here", "rows of `boltbeam ladder`, or a FILE of rows");
+    }
+    if (!read) return std::unexpected(std::move(read).error());
+    if (cut) Note(file + ": its last line was cut and is left out");
+    for (lab::Row& row : *read) {
+      const bool is_wanted = (alias.empty() || row.alias == alias) && (program.empty() || row.engine == program);
+      if (is_wanted) rows.push_back(std::move(row));
+    }
+  }
+  return lab::FitMachines(rows, fit_options);
+}
+
+Result<lab::MachineFit> LineFlags::OneFit(const Globals& globals) const {
+  BOLTBEAM_ASSIGN(std::vector<lab::MachineFit> fits, Fits(globals));
+  if (fits.size() == 1) return std::move(fits.front());
+  std::string known;
+  for (const lab::MachineFit& fit : fits) known += (known.empty() ? "" : "; ") + Described(fit);
+  return Fail(Code::kUsage, "--alias, --program", fmt::format("{} lines", fits.size()), "one of " + known);
+}
+
+Result<std::unique_ptr<MemoryProbe>> MemoryProbe::Create(const Globals& globals, std::uint32_t threads) {
+  const base::Paths paths = base::ResolvePaths(globals.home);
+  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  const std::uint32_t count = threads != 0 ? threads : engine::ChooseThreads(machine).threads;
+  std::vector<int> cpus = chip::UsableCpus();
+  cpus.resize(std::min<std::size_t>(cpus.size(), count));
+  auto probe = std::unique_ptr<MemoryProbe>(
+      new MemoryProbe{runtime::KernelCache(codegen::TargetFor(machine), (paths.cache / "kernels").string()), nullptr});
+  BOLTBEAM_ASSIGN(probe->bandwidth, audit::ProbeBandwidth::Create(probe->kernels, machine, cpus, kBeyondCaches));
+  return probe;
+}
+
+void RunnerFlags::Add(CLI::App& app) {
+  engine.Add(app);
+  app.add_flag("--no-engine", no_engine, "Without this program's own engine");
+  app.add_option("--llama", llama, "llama.cpp's llama-bench, as a path: run beside")->type_name("PROGRAM");
+  app.add_option("--llama-tokens", llama_tokens, "Tokens of each of its repetitions")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--llama-repetitions", llama_repetitions, "Repetitions of each visit")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_option("--command", command, "A shell command that prints tokens per second; {} in it is the model's file")
+      ->type_name("CMD");
+  app.add_option("--name", program, "What the command's rows are called")->capture_default_str();
+}
+
+Result<std::vector<std::unique_ptr<lab::Runner>>> RunnerFlags::Make(const Globals& globals, MemoryProbe& probe,
+                                                                    std::uint64_t depth) const {
+  if (!command.empty() && !command.contains("{}")) {
+    return Fail(Code::kUsage, "--command", command, "{} where the model's file belongs");
+  }
+  std::vector<std::unique_ptr<lab::Runner>> runners;
+  if (!no_engine) {
+    const lab::LoadModel load = [&globals, flags = engine](const model::Model& model, std::uint64_t context) {
+      return LoadEngine(globals, model, flags, context);
+    };
+    runners.push_back(lab::MakeEngineRunner(load, *probe.bandwidth, Interrupted));
+  }
+  if (!llama.empty()) {
+    const std::string threads = engine.threads == 0 ? "" : fmt::format(" -t {}", engine.threads);
+    const std::string line = fmt::format("{} -m {{}} -p 0 -n {} -d {} -r {}{} -o json 2>/dev/null",
+                                         judge::ShellQuoted(llama), llama_tokens, depth, llama_repetitions, threads);
+    runners.push_back(lab::MakeCommandRunner("llama.cpp", "", line, probe.bandwidth.get()));
+  }
+  if (!command.empty()) runners.push_back(lab::MakeCommandRunner(program, "", command, probe.bandwidth.get()));
+  if (!runners.empty()) return runners;
+  return Fail(Code::kUsage, "--no-engine", "nothing left to run", "--llama or --command beside it");
+}
+
+}  // namespace boltbeam::app

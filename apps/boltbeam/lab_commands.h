@@ -1,0 +1,59 @@
+// What the commands of the lab share: the ladder's file, the choice of a line, and what runs a model.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "audit/probe_bandwidth.h"
+#include "command.h"
+#include "lab/fit.h"
+#include "lab/ladder.h"
+#include "loading.h"
+#include "runtime/code.h"
+
+namespace boltbeam::app {
+
+/// Which rows make a line, and how it is drawn through them.
+struct LineFlags {
+  std::vector<std::string> files;  // of rows; none: the ladder's own file
+  std::string alias, program, scale = "auto", noise = "constant";
+  lab::FitOptions options;
+
+  void Add(CLI::App& command);
+  /// Every line of the files that the filters leave.
+  [[nodiscard]] Result<std::vector<lab::MachineFit>> Fits(const Globals& globals) const;
+  /// The only one of them; kUsage lists what to choose from.
+  [[nodiscard]] Result<lab::MachineFit> OneFit(const Globals& globals) const;
+};
+
+/// The file that `ladder` adds to when none is named.
+std::string LadderFile(const Globals& globals);
+
+/// The bandwidth beside a ladder's windows, and what its kernels live in.
+struct MemoryProbe {
+  runtime::KernelCache kernels;
+  std::unique_ptr<audit::ProbeBandwidth> bandwidth;
+
+  static Result<std::unique_ptr<MemoryProbe>> Create(const Globals& globals, std::uint32_t threads);
+};
+
+/// What yields tokens per second: this engine, llama-bench, a command.
+struct RunnerFlags {
+  EngineFlags engine;
+  bool no_engine = false;
+  std::string llama, command, program = "command";
+  std::uint32_t llama_tokens = 16, llama_repetitions = 3;
+
+  void Add(CLI::App& app);
+  [[nodiscard]] Result<std::vector<std::unique_ptr<lab::Runner>>> Make(const Globals& globals, MemoryProbe& probe,
+                                                                       std::uint64_t depth) const;
+};
+
+/// nan is no range's and would slip through a comparison: kUsage names the flag.
+Result<void> RefuseNan(const char* flag, double value);
+
+/// This host's name: the alias of a machine that nobody named.
+std::string HostName();
+
+}  // namespace boltbeam::app

@@ -1,0 +1,87 @@
+#include "lab/card.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "roofline/formulas.h"
+
+namespace boltbeam::lab {
+namespace {
+
+std::optional<double> Finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
+
+class Lines {
+ public:
+  void Add(std::string label, std::string key, std::optional<double> value, const std::string& shown) {
+    lines_.push_back({std::move(label), std::move(key), value ? shown : "unknown", value});
+  }
+  std::vector<CardLine> Take() { return std::move(lines_); }
+
+ private:
+  std::vector<CardLine> lines_;
+};
+
+std::optional<double> Ratio(std::optional<double> part, std::optional<double> whole) {
+  return part && whole ? std::optional(*part / *whole) : std::nullopt;
+}
+
+std::string Share(std::optional<double> share) { return share ? fmt::format("{:.0f} %", 100 * *share) : ""; }
+
+std::string Interval(double low, double high, double scale, const char* unit) {
+  if (!std::isfinite(low) || !std::isfinite(high)) return "none";
+  return fmt::format("{:.2f} to {:.2f} {}", low * scale, high * scale, unit);
+}
+
+std::optional<double> FactOf(const chip::Chip* machine, const char* name) {
+  return machine != nullptr ? machine->Get(name) : std::nullopt;
+}
+
+/// Tokens together at which sums begin to bind, for tables of 4.5 bits a weight.
+std::optional<double> Crossover(const chip::Chip* machine, std::optional<double> streamed) {
+  constexpr double kBits = 4.5;
+  if (machine == nullptr || machine->Peak() == nullptr || !streamed) return std::nullopt;
+  return roofline::CrossoverBatch(kBits, roofline::Ridge(machine->Peak()->value, *streamed));
+}
+
+}  // namespace
+
+Card MakeCard(const MachineFit& fit, const chip::Chip* machine) {
+  Card card{fit.alias,
+            fit.device,
+            fit.engine + (fit.engine_version.empty() ? "" : " " + fit.engine_version),
+            fit.date,
+            {},
+            {},
+            fit.line.fixed_s(),
+            fit.line.bandwidth_bytes_s()};
+  for (const ModelPoint& point : fit.points) card.points.push_back({point.bytes, point.seconds});
+  const double fitted = fit.bandwidth_gb_s.estimate;
+  const std::optional<double> streamed = fit.gap.streamed_gb_s, published = fit.gap.published_gb_s;
+  const std::optional<double> dispatch = FactOf(machine, "dispatch_ns"), barrier = FactOf(machine, "barrier_ns");
+  const std::optional<double> crossover = Crossover(machine, streamed);
+  Lines lines;
+  lines.Add("fixed cost per token", "fixed_ms", 1e3 * fit.fixed_s.estimate,
+            fmt::format("{:.2f} ms", 1e3 * fit.fixed_s.estimate));
+  lines.Add(fmt::format("  {:.0f} % interval", 100 * fit.confidence), "fixed_ms_high", Finite(1e3 * fit.fixed_s.high),
+            Interval(fit.fixed_s.low, fit.fixed_s.high, 1e3, "ms"));
+  lines.Add("fitted bandwidth", "bandwidth_gb_s", fitted, fmt::format("{:.1f} GB/s", fitted));
+  lines.Add(fmt::format("  {:.0f} % interval", 100 * fit.confidence), "bandwidth_gb_s_high",
+            Finite(fit.bandwidth_gb_s.high), Interval(fit.bandwidth_gb_s.low, fit.bandwidth_gb_s.high, 1, "GB/s"));
+  lines.Add("streamed bandwidth", "streamed_gb_s", streamed, fmt::format("{:.1f} GB/s", streamed.value_or(0)));
+  lines.Add("published bandwidth", "published_gb_s", published, fmt::format("{:.0f} GB/s", published.value_or(0)));
+  lines.Add("fitted of streamed", "fitted_of_streamed", Ratio(fitted, streamed), Share(Ratio(fitted, streamed)));
+  lines.Add("fitted of published", "fitted_of_published", Ratio(fitted, published), Share(Ratio(fitted, published)));
+  lines.Add("streamed of published", "streamed_of_published", Ratio(streamed, published),
+            Share(Ratio(streamed, published)));
+  lines.Add("worst residual", "worst_residual_ms", 1e3 * fit.worst_residual_s,
+            fmt::format("{:.2f} ms", 1e3 * fit.worst_residual_s));
+  lines.Add("dense models", "models", static_cast<double>(fit.points.size()), std::to_string(fit.points.size()));
+  lines.Add("dispatch", "dispatch_ns", dispatch, fmt::format("{:.0f} ns", dispatch.value_or(0)));
+  lines.Add("barrier", "barrier_ns", barrier, fmt::format("{:.0f} ns", barrier.value_or(0)));
+  lines.Add("M* at 4.5 bits", "crossover_batch", crossover, fmt::format("{:.1f} tokens", crossover.value_or(0)));
+  card.lines = lines.Take();
+  return card;
+}
+
+}  // namespace boltbeam::lab

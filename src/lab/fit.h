@@ -1,0 +1,93 @@
+// A ladder's rows to one line for each machine: which rows belong to it, which do not and why, and what is odd.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lab/line.h"
+#include "lab/row.h"
+
+namespace boltbeam::lab {
+
+/// Whether times are brought to one memory speed first: where the memory drifts, each window's time is corrected by the
+/// bandwidth that was read beside it.
+enum class Scale { kAuto, kNone, kStreamed };
+
+struct FitOptions {
+  double confidence = 0.95;
+  Noise noise = Noise::kConstant;
+  Scale scale = Scale::kAuto;                           // kAuto: kStreamed where every row has readings
+  std::optional<double> streamed_gb_s, published_gb_s;  // instead of those of the rows
+  std::optional<double> reached_gb_s;                   // by another kernel on the same machine
+};
+
+/// All visits to one model, taken together.
+struct ModelPoint {
+  std::string model, architecture, quantization;
+  std::uint64_t experts = 0;
+  double bytes = 0;
+  double seconds = 0;         // per token, at the machine's reference bandwidth when it is scaled
+  double measured_tok_s = 0;  // median, as it was
+  std::optional<double> streamed_gb_s;
+  std::size_t visits = 0, windows = 0;
+
+  double fitted_s = 0;              // by the line
+  std::optional<LeftOut> left_out;  // the line without it
+  double chance_off = 1;            // OffTheLine
+  double leverage = 0;
+};
+
+struct ExcludedPoint {
+  ModelPoint point;
+  std::string reason;
+  double above_line_s = 0;  // what a token takes more than the line says for its bytes
+};
+
+/// Measured, streamed and published bandwidth of one machine beside each other, and what lies between them.
+struct Gap {
+  double fitted_gb_s = 0;
+  std::optional<double> streamed_gb_s, published_gb_s, reached_gb_s;
+  /// Of the gap between published and fitted, the part between published and streamed: the memory system's.
+  std::optional<double> memory_share;
+  std::vector<std::string> sentences;
+};
+Gap ExplainGap(double fitted_gb_s, std::optional<double> streamed_gb_s, std::optional<double> published_gb_s,
+               std::optional<double> reached_gb_s = {});
+
+struct MachineFit {
+  std::string alias, device, engine, engine_version, architecture, date;  // date of its last row
+  std::uint64_t depth = 0, threads = 0;
+  std::vector<ModelPoint> points;  // in the order of their bytes
+  std::vector<ExcludedPoint> excluded;
+  Line line;
+  std::optional<RobustLine> robust;
+  measure::Interval fixed_s, bandwidth_gb_s;
+  double worst_residual_s = 0;
+  double confidence = 0.95;
+  bool is_scaled = false;
+  std::optional<double> reference_gb_s;  // that times were brought to
+  double memory_factor = 1;              // how much of a stream's time per byte a token follows when it changes
+  Gap gap;
+  std::vector<std::string> warnings;  // of the line
+  std::vector<std::string> findings;  // of models
+
+  /// fixed + bytes / bandwidth, as "1.67 ms/token + bytes / 497 GB/s".
+  [[nodiscard]] double SecondsAt(double bytes) const { return line.SecondsAt(bytes); }
+};
+
+/// One fit for each machine, engine, depth and number of threads, in the order in which they appear. kLabLine names the
+/// machine whose rows give no line; kLabRow when there are no rows at all.
+Result<std::vector<MachineFit>> FitMachines(std::span<const Row> rows, const FitOptions& options);
+
+/// A rate beside what the memory can deliver.
+struct RateCheck {
+  double implied_gb_s = 0;
+  bool is_above_streamed = false, is_above_published = false;
+  std::string text;  // empty when there is nothing to say
+};
+RateCheck CheckRate(double bytes, double tok_s, std::optional<double> streamed_gb_s,
+                    std::optional<double> published_gb_s);
+
+}  // namespace boltbeam::lab

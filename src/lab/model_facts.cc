@@ -1,0 +1,165 @@
+#include "lab/model_facts.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "base/hash.h"
+#include "formats/format.h"
+#include "gguf/file.h"
+#include "model/census.h"
+#include "model/synth.h"
+#include "model/token_graph.h"
+
+namespace boltbeam::lab {
+namespace {
+
+constexpr std::string_view kExpertTensor = "_exps.";
+
+/// A hyper-parameter that files of every architecture keep under their own prefix.
+std::uint64_t Parameter(const gguf::File& file, const std::string& architecture, std::string_view key) {
+  const std::string name = fmt::format("{}.{}", architecture, key);
+  if (file.Find(name) == nullptr) return 0;
+  return file.GetUnsigned(name).value_or(0);
+}
+
+std::string HeaderSha256(const gguf::File& file) {
+  std::string bytes(file.data_offset(), '\0');
+  if (!file.Read(0, std::as_writable_bytes(std::span(bytes)))) return "";
+  return base::Sha256Hex(bytes);
+}
+
+std::string MostOf(const std::map<std::string, double>& bytes_of_format) {
+  const auto most = std::ranges::max_element(bytes_of_format, {}, [](const auto& pair) { return pair.second; });
+  return most == bytes_of_format.end() ? "" : most->first;
+}
+
+std::function<std::optional<double>(std::uint64_t)> KvOf(const std::shared_ptr<const model::Model>& model) {
+  return [model](std::uint64_t depth) -> std::optional<double> {
+    double bytes = 0;
+    for (const model::Operation& operation : model::BuildTokenGraph(*model, {.depth = depth})) {
+      bytes += static_cast<double>(operation.kv_bytes);
+    }
+    return bytes;
+  };
+}
+
+ModelFacts FactsOf(model::Model model) {
+  const auto shared = std::make_shared<const model::Model>(std::move(model));
+  const model::Census census = model::TakeCensus(*shared);
+  ModelFacts facts;
+  facts.architecture = shared->architecture().name;
+  facts.layers = shared->hyper().layers;
+  facts.weight_bytes = static_cast<double>(census.counted_bytes);
+  facts.bytes_from = "the census of its tensors";
+  facts.experts = Parameter(shared->file(), facts.architecture, "expert_count");
+  std::map<std::string, double> formats;
+  for (const model::CensusGroup& group : census.groups) {
+    if (group.exclusion == model::Exclusion::kNone) formats[group.format] += static_cast<double>(group.bytes);
+  }
+  facts.quantization = MostOf(formats);
+  facts.header_sha256 = HeaderSha256(shared->file());
+  facts.kv_bytes = KvOf(shared);
+  return facts;
+}
+
+/// Tables by their names alone.
+Result<ModelFacts> FactsByNames(const gguf::File& file) {
+  ModelFacts facts;
+  facts.architecture = file.GetString("general.architecture").value_or("unknown");
+  facts.layers = Parameter(file, facts.architecture, "block_count");
+  facts.experts = Parameter(file, facts.architecture, "expert_count");
+  const auto used = static_cast<double>(Parameter(file, facts.architecture, "expert_used_count"));
+  if (facts.experts > 0 && (used < 1 || used > static_cast<double>(facts.experts))) {
+    return Fail(Code::kModelExpertCount, file.path(), fmt::format("{} of {} experts used", used, facts.experts),
+                "at least one and no more than there are");
+  }
+  const bool has_head = std::ranges::any_of(
+      file.tensors(), [](const gguf::TensorInfo& tensor) { return tensor.name.starts_with("output."); });
+  std::map<std::string, double> formats;
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const bool is_embedding = tensor.name.starts_with("token_embd.");
+    if (tensor.dimensions < 2 || (is_embedding && has_head)) continue;
+    double bytes = static_cast<double>(tensor.bytes);
+    if (tensor.name.contains(kExpertTensor) && facts.experts > 0) bytes *= used / static_cast<double>(facts.experts);
+    facts.weight_bytes += bytes;
+    const formats::Format* format = formats::FindType(tensor.type);
+    formats[format != nullptr ? format->name : "unknown"] += bytes;
+  }
+  if (facts.weight_bytes <= 0) {
+    return Fail(Code::kModelMissingTensor, file.path(), "no table", "a file with the tensors of a model");
+  }
+  facts.bytes_from =
+      fmt::format("its tensors' names: the architecture {} is not one that this build knows", facts.architecture);
+  facts.quantization = MostOf(formats);
+  facts.header_sha256 = HeaderSha256(file);
+  facts.kv_bytes = [](std::uint64_t depth) { return depth == 0 ? std::optional(0.0) : std::nullopt; };
+  return facts;
+}
+
+/// What a model loader may refuse in a file that is sound as a container.
+bool IsUnknownKind(Code code) { return CodeGroup(code) == Group::kUnsupported || code == Code::kModelUnknownTensor; }
+
+std::unexpected<Error> WithHint(Error error) {
+  if (error.code == Code::kGgufTruncated || error.code == Code::kGgufTensorBounds) {
+    error.expected += "; the beginning of a download is enough once it has the file's length: truncate -s BYTES FILE";
+  }
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace
+
+Result<ModelFacts> ReadModelFacts(const std::string& path) {
+  Result<model::Model> model = model::Model::Load(path);
+  if (!model && !IsUnknownKind(model.error().code)) return WithHint(std::move(model).error());
+  Result<ModelFacts> facts;
+  if (model) {
+    facts = FactsOf(std::move(*model));
+  } else {
+    const Result<gguf::File> file = gguf::File::Open(path);
+    if (!file) return WithHint(file.error());
+    facts = FactsByNames(*file);
+  }
+  if (!facts) return facts;
+  facts->path = path;
+  facts->name = std::filesystem::path(path).filename().string();
+  return facts;
+}
+
+Result<ModelFacts> ShapeFacts(std::string_view spec, std::uint32_t layers) {
+  model::SynthOptions options;
+  options.layers = layers;
+  options.sparse = true;
+  BOLTBEAM_ASSIGN(const model::SynthPlan plan, model::PlanSynth(spec, options));
+  std::error_code ignored;
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path(ignored) / fmt::format("boltbeam-shape-{}-{}.gguf", getpid(), layers);
+  const Result<void> written = model::WriteSynth(plan, file.string(), options);
+  Result<model::Model> model = written ? model::Model::Load(file.string()) : std::unexpected(written.error());
+  Result<ModelFacts> facts = model ? Result<ModelFacts>(FactsOf(std::move(*model))) : std::unexpected(model.error());
+  std::filesystem::remove(file, ignored);
+  if (!facts) return facts;
+  facts->name = layers == 0 ? std::string(spec) : fmt::format("{}/{}", spec, layers);
+  facts->bytes_from = "the shape that synth knows";
+  return facts;
+}
+
+ModelFacts StatedFacts(double bytes) {
+  ModelFacts facts;
+  facts.name = fmt::format("{:.4g} GB", bytes / 1e9);
+  facts.weight_bytes = bytes;
+  facts.bytes_from = "the command line";
+  facts.kv_bytes = [](std::uint64_t depth) { return depth == 0 ? std::optional(0.0) : std::nullopt; };
+  return facts;
+}
+
+bool IsShapeName(const std::string& text) {
+  std::error_code error;
+  return text.contains(':') && !text.contains('/') && !std::filesystem::exists(text, error);
+}
+
+}  // namespace boltbeam::lab

@@ -1,0 +1,44 @@
+// What the line needs of a model: the bytes that one token reads. From a file's header alone, or from a known shape.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "model/model.h"
+
+namespace boltbeam::lab {
+
+struct ModelFacts {
+  std::string name;  // of the file, without folders
+  std::string path;  // empty for a shape
+  std::string architecture;
+  std::string quantization;  // the format of most of what a token reads
+  std::string header_sha256;
+  std::string bytes_from;  // in words: the census, or the tensors' names
+  std::uint64_t experts = 0;
+  std::uint64_t layers = 0;
+  double weight_bytes = 0;  // that a token reads
+  /// KV cache that a token reads at a depth, 16 bits an element; nullopt where the file's architecture is not known.
+  std::function<std::optional<double>(std::uint64_t depth)> kv_bytes;
+};
+
+/// Of a GGUF file: whole, split (any part) or sparse. An architecture that this build does not know is counted by the
+/// names of its tensors: of experts the share that a token uses, of an embedding nothing when there is a head beside
+/// it.
+Result<ModelFacts> ReadModelFacts(const std::string& path);
+
+/// Of a shape that `synth` knows, "qwen3-8b:Q4_K_M", without writing its weights.
+Result<ModelFacts> ShapeFacts(std::string_view spec, std::uint32_t layers = 0);
+
+/// Of a number of bytes somebody states.
+ModelFacts StatedFacts(double bytes);
+
+/// A name that ShapeFacts may know rather than a file's: it has a colon and no such file exists.
+bool IsShapeName(const std::string& text);
+
+}  // namespace boltbeam::lab

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/html.h"
+#include "report/lab_format.h"
+#include "report/svg.h"
+#include "report/table.h"
+
+namespace boltbeam::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of one card's drawing, in pixels.
+constexpr double kCardWidth = 400, kMargin = 20, kRow = 21, kHead = 92, kChartHeight = 190, kChartGap = 46;
+
+std::string Title(const lab::Card& card) { return fmt::format("{}, {}", card.alias, card.device); }
+
+Table CardTable(std::span<const lab::Card> cards) {
+  std::vector<Column> columns{{"", "quantity", Align::kLeft}};
+  for (const lab::Card& card : cards) columns.push_back({Inert(card.alias), card.alias});
+  Table table(std::move(columns));
+  const auto add = [&](const std::string& label, auto text_of) {
+    std::vector<Cell> cells{label};
+    for (const lab::Card& card : cards) cells.emplace_back(Inert(text_of(card)));
+    table.Add(std::move(cells));
+  };
+  add("chip", [](const lab::Card& card) { return card.device; });
+  add("program", [](const lab::Card& card) { return card.program; });
+  add("date", [](const lab::Card& card) { return card.date.substr(0, 10); });
+  for (std::size_t i = 0; i < cards.front().lines.size(); ++i) {
+    std::vector<Cell> cells{cards.front().lines[i].label};
+    for (const lab::Card& card : cards) {
+      const lab::CardLine& line = card.lines[i];
+      cells.emplace_back(line.shown, line.value ? fmt::format("{}", *line.value) : "");
+    }
+    table.Add(std::move(cells));
+  }
+  return table;
+}
+
+std::string CardJson(std::span<const lab::Card> cards) {
+  Json json = {{"schema", "boltbeam.card.v1"}, {"cards", Json::array()}};
+  for (const lab::Card& card : cards) {
+    Json one = {{"alias", card.alias}, {"device", card.device}, {"program", card.program}, {"date", card.date}};
+    for (const lab::CardLine& line : card.lines) one[line.key] = line.value ? Json(*line.value) : Json(nullptr);
+    json["cards"].push_back(std::move(one));
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// Seconds per token against bytes per token: the ladder's points and its line.
+void DrawChart(Svg& svg, const lab::Card& card, double left, double top) {
+  const double width = kCardWidth - 2 * kMargin - 40, x0 = left + kMargin + 40, y0 = top + kChartHeight;
+  const double most_bytes = 1.08 * std::ranges::max(card.points, {}, &lab::Point::bytes).bytes;
+  const double line_end = card.fixed_s + most_bytes / card.bandwidth_bytes_s;
+  const double most_s = 1.05 * std::max(line_end, std::ranges::max(card.points, {}, &lab::Point::seconds).seconds);
+  const auto x = [&](double bytes) { return x0 + width * bytes / most_bytes; };
+  const auto y = [&](double seconds) { return y0 - kChartHeight * std::clamp(seconds / most_s, 0.0, 1.0); };
+  svg.Line(x0, y0, x0 + width, y0, "#888");
+  svg.Line(x0, y0, x0, top, "#888");
+  svg.Line(x(0), y(card.fixed_s), x(most_bytes), y(line_end), "#3465a4", 2);
+  for (const lab::Point& point : card.points) svg.Dot(x(point.bytes), y(point.seconds), 4, "#cc0000");
+  const Svg::TextStyle small{11, Svg::Anchor::kEnd, false, "#555"};
+  svg.Text(x0 - 5, y(most_s) + 9, fmt::format("{:.3g} ms", 1e3 * most_s), small);
+  svg.Text(x0 - 5, y0, "0", small);
+  svg.Text(x0 + width, y0 + 15, fmt::format("{:.3g} GB", most_bytes / 1e9), small);
+  svg.Text(x0, y0 + 15, "ms a token by GB a token", {11, Svg::Anchor::kStart, false, "#555"});
+}
+
+}  // namespace
+
+std::string CardReport(std::span<const lab::Card> cards, Form form) {
+  if (form == Form::kJson) return CardJson(cards);
+  if (form == Form::kCsv) return CardTable(cards).Csv();
+  return form == Form::kMarkdown ? CardTable(cards).Markdown() : CardTable(cards).Text();
+}
+
+std::string CardSvg(std::span<const lab::Card> cards) {
+  const double rows = static_cast<double>(cards.front().lines.size());
+  const double height = kHead + rows * kRow + kChartGap + kChartHeight + 2 * kMargin;
+  Svg svg(kCardWidth * static_cast<double>(cards.size()), height);
+  std::string names;
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    const lab::Card& card = cards[i];
+    names += (i == 0 ? "" : "; ") + Title(card);
+    const double left = kCardWidth * static_cast<double>(i), right = left + kCardWidth - kMargin;
+    svg.Box(left + 6, 6, kCardWidth - 12, height - 12, "#fdfdfb", "#bbb");
+    svg.Text(left + kMargin, 36, card.alias, {20, Svg::Anchor::kStart, true, "#222"});
+    svg.Text(left + kMargin, 57, card.device, {13, Svg::Anchor::kStart, false, "#444"});
+    svg.Text(left + kMargin, 75, fmt::format("{}, {}", card.program, card.date.substr(0, 10)),
+             {12, Svg::Anchor::kStart, false, "#666"});
+    double y = kHead + kRow;
+    for (const lab::CardLine& line : card.lines) {
+      const bool is_inner = line.label.starts_with(' ');
+      const std::string_view color = is_inner ? "#666" : "#222";
+      svg.Text(left + kMargin + (is_inner ? 14 : 0), y, line.label, {13, Svg::Anchor::kStart, false, color});
+      svg.Text(right, y, line.shown, {13, Svg::Anchor::kEnd, !is_inner, color});
+      y += kRow;
+    }
+    DrawChart(svg, card, left, y - kRow + kChartGap / 2);
+  }
+  return svg.Document("boltbeam card: " + names);
+}
+
+}  // namespace boltbeam::report

@@ -1,0 +1,161 @@
+#include "report/lab_format.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "report/png.h"
+#include "report/price_format.h"
+#include "report/table.h"
+
+namespace boltbeam::report {
+namespace {
+
+using nlohmann::json;
+
+std::vector<lab::Row> Rows() {
+  std::vector<lab::Row> rows;
+  const double scatter[] = {1e-5, -2e-5, 2e-5, -1e-5, 3e-5};
+  for (int i = 0; i < 5; ++i) {
+    lab::Row row;
+    row.model = "folder/model-of-a-rather-long-name-" + std::to_string(i) + ".gguf";
+    row.alias = "office";
+    row.device = "A chip <b>";
+    row.weight_bytes_per_token = 1e9 * (i + 1);
+    row.generation_tps = 1 / (1.67e-3 + (i + 1) / 497.0 + scatter[i]);
+    row.spec_gb_s = 819;
+    rows.push_back(row);
+  }
+  lab::Row mixture = rows.back();
+  mixture.model = "mixture.gguf";
+  mixture.experts = 64;
+  rows.push_back(mixture);
+  return rows;
+}
+
+std::vector<lab::MachineFit> Fits() {
+  std::vector<lab::Row> rows = Rows();
+  for (lab::Row row : Rows()) {
+    row.alias = "attic";
+    rows.push_back(row);
+  }
+  return lab::FitMachines(rows, {}).value();
+}
+
+void ExpectFits80(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(DisplayWidth(line), 80U) << line;
+}
+
+TEST(FitReport, IsPrintedInTheLabsForm) {
+  const std::vector<lab::MachineFit> fits = Fits();
+  const std::string text = FitReport(std::span(fits).first(1), Form::kText);
+  EXPECT_NE(text.find("office   A chip <b>       5 dense models: fixed 1.66 ms/token + bytes / 49"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("of spec 819)"), std::string::npos);
+  EXPECT_NE(text.find(" model-of-a-rather-long-name-1    2.00 GB measured   176.2 tok/s fit   175."),
+            std::string::npos);
+  EXPECT_NE(text.find("not on the line: mixture.gguf"), std::string::npos);
+  ExpectFits80(text);
+  ExpectFits80(FitReport(fits, Form::kText));
+  EXPECT_NE(FitReport(fits, Form::kText).find("attic"), std::string::npos);
+}
+
+TEST(FitReport, JsonHasTheFieldsThatScriptsReadAndEveryModel) {
+  const std::vector<lab::MachineFit> fits = Fits();
+  const json document = json::parse(FitReport(fits, Form::kJson));
+  EXPECT_NEAR(document["fixed_ms"].get<double>(), 1.67, 0.05);
+  EXPECT_NEAR(document["bandwidth_gb_s"].get<double>(), 497, 5);
+  EXPECT_GT(document["worst_residual_ms"].get<double>(), 0);
+  ASSERT_EQ(document["machines"].size(), 2U);
+  const json& machine = document["machines"][0];
+  EXPECT_EQ(machine["models"].size(), 5U);
+  EXPECT_TRUE(machine["models"][4]["left_out"]["inside"].is_boolean());
+  EXPECT_EQ(machine["excluded"][0]["experts"], 64);
+  EXPECT_LT(machine["fixed_ms_low"].get<double>(), machine["fixed_ms"].get<double>());
+}
+
+TEST(ForecastReport, TextJsonAndTheMiss) {
+  const std::vector<lab::MachineFit> fits = Fits();
+  const lab::ModelFacts model = lab::StatedFacts(8e9);
+  ForecastSubject subject{&fits[0], &model, 1.67, 497, 0.03, 0.95, {}, {}};
+  const auto forecasts = lab::Predict(fits[0], model, {}).value();
+  lab::Visit visit;
+  visit.token_s = {forecasts[0].seconds.estimate + 3e-3};
+  const std::vector<ForecastRow> rows = {
+      {forecasts[0], lab::Compare(fits[0], model, forecasts[0], visit), std::string(64, 'a')}};
+  const std::string text = ForecastReport(subject, rows, Form::kText);
+  EXPECT_NE(text.find("+3.00!"), std::string::npos) << text;
+  EXPECT_NE(text.find("times the bytes of the largest"), std::string::npos);
+  EXPECT_NE(text.find("above a millisecond"), std::string::npos);
+  ExpectFits80(text);
+  const json document = json::parse(ForecastReport(subject, rows, Form::kJson));
+  EXPECT_NEAR(document["tok_s"].get<double>(), 56.3, 0.5);
+  EXPECT_LT(document["tok_s_low"].get<double>(), document["tok_s_high"].get<double>());
+  EXPECT_TRUE(document["depths"][0]["extrapolated"].get<bool>());
+  EXPECT_NEAR(document["depths"][0]["miss_ms"].get<double>(), 3, 1e-9);
+}
+
+TEST(CardReport, CardsStandBesideEachOther) {
+  const std::vector<lab::MachineFit> fits = Fits();
+  chip::Chip machine;
+  machine.facts = {{"barrier_ns", 700, "ns", chip::Provenance::kMeasured, "", "", 0, "", {}}};
+  const std::vector<lab::Card> cards = {lab::MakeCard(fits[0], &machine), lab::MakeCard(fits[1], nullptr)};
+  const std::string text = CardReport(cards, Form::kText);
+  EXPECT_NE(text.find("700 ns"), std::string::npos) << text;
+  EXPECT_NE(text.find("attic"), std::string::npos);
+  EXPECT_NE(text.find("unknown"), std::string::npos);  // nobody streamed
+  ExpectFits80(text);
+  const json document = json::parse(CardReport(cards, Form::kJson));
+  EXPECT_NEAR(document["cards"][1]["fixed_ms"].get<double>(), 1.67, 0.05);
+  EXPECT_TRUE(document["cards"][1]["barrier_ns"].is_null());
+  const std::string svg = CardSvg(cards);
+  EXPECT_NE(svg.find("<svg xmlns"), std::string::npos);
+  EXPECT_NE(svg.find("A chip &lt;b&gt;"), std::string::npos);
+  EXPECT_EQ(svg.find("<b>"), std::string::npos);
+}
+
+TEST(Png, OfACard) {
+  const std::vector<lab::MachineFit> fits = Fits();
+  const std::vector<lab::Card> cards = {lab::MakeCard(fits[0], nullptr)};
+  const auto png = PngOf(CardSvg(cards), 1);
+  ASSERT_TRUE(png) << png.error().Message();
+  EXPECT_TRUE(png->starts_with("\x89PNG"));
+  // Width and height of the first chunk, big-endian.
+  EXPECT_EQ(png->substr(16, 4), std::string("\0\0\x01\x90", 4));  // 400
+  EXPECT_EQ(PngOf("no drawing").error().code, Code::kImage);
+  EXPECT_EQ(PngOf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1e7\" height=\"9\"/>").error().code, Code::kImage);
+  setenv("BOLTBEAM_PNG_PLUGIN", "no/such/plugin.so", 1);
+  EXPECT_NE(PngOf(CardSvg(cards)).error().found.find("does not exist"), std::string::npos);
+  unsetenv("BOLTBEAM_PNG_PLUGIN");
+}
+
+TEST(PriceReport, AllForms) {
+  lab::PriceQuestion question;
+  question.tok_s = 247.8;
+  const lab::PriceList list = lab::LoadPrices("", "").value();
+  const std::string bare = PriceReport(lab::ComputePrice(question, list).value(), Form::kText);
+  EXPECT_NE(bare.find("$3.363"), std::string::npos) << bare;
+  EXPECT_NE(bare.find("the floor is not known"), std::string::npos);
+  EXPECT_NE(bare.find("bex.co"), std::string::npos);
+  ExpectFits80(bare);
+  question.floor_tok_s = 363.54;
+  question.prompt_tok_s = 9000;
+  question.prompt_tokens = 100;
+  const lab::Price price = lab::ComputePrice(question, list).value();
+  ExpectFits80(PriceReport(price, Form::kText));
+  const json document = json::parse(PriceReport(price, Form::kJson));
+  EXPECT_NEAR(document["usd_per_million"].get<double>(), 3.3629, 1e-4);
+  EXPECT_NEAR(document["usd_per_million_at_floor"].get<double>(), 2.2923, 1e-4);
+  EXPECT_EQ(document["inputs"][0]["source"], "bex.co, The Self-Hosted GPU Breakeven Point");
+  const std::string page = PriceHtml(price);
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+  EXPECT_NE(page.find("16.3 months"), std::string::npos);
+  EXPECT_EQ(page.find("<?xml"), std::string::npos);
+  EXPECT_EQ(page.find("http-equiv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace boltbeam::report

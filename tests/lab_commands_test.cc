@@ -1,0 +1,184 @@
+// The lab's commands as a person types them: rows, line, forecast, card and price.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "boltbeam_program.h"
+
+namespace boltbeam {
+namespace {
+
+using nlohmann::json;
+
+std::string ReadText(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class Lab : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/boltbeam-lab-" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    std::ofstream rows(folder_ + "/theirs.jsonl");
+    const double scatter[] = {2e-5, -1e-5, -3e-5, 3e-5, -1e-5};
+    for (int i = 0; i < 5; ++i) {
+      rows << json{{"experiment", "ladder"},
+                   {"alias", "office"},
+                   {"device", "A chip"},
+                   {"model", "folder/dense-" + std::to_string(i)},
+                   {"weight_bytes_per_token", 1e9 * (i + 1)},
+                   {"generation_tps", 1 / (1.67e-3 + (i + 1) / 497.0 + scatter[i])},
+                   {"spec_gbps", 819}}
+           << "\n";
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  ProgramOutcome Run(const std::string& arguments) { return RunBoltbeam("--home " + folder_ + "/own " + arguments); }
+  json Json(const std::string& arguments) {
+    const ProgramOutcome outcome = Run(arguments + " -o json 2>/dev/null");
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return json::parse(outcome.output, nullptr, false);
+  }
+  std::string Rows() const { return folder_ + "/theirs.jsonl"; }
+
+  std::string folder_;
+};
+
+TEST_F(Lab, FitReadsTheLabsFilesAsTheyAre) {
+  const ProgramOutcome outcome = Run("fit " + Rows());
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.output.find("5 dense models: fixed 1.6"), std::string::npos) << outcome.output;
+  const json fit = Json("fit " + Rows());
+  EXPECT_NEAR(fit["fixed_ms"].get<double>(), 1.67, 0.1);
+  EXPECT_NEAR(fit["bandwidth_gb_s"].get<double>(), 497, 10);
+  EXPECT_TRUE(fit.contains("worst_residual_ms"));
+}
+
+TEST_F(Lab, PredictionsAreWrittenDownFirst) {
+  const json stated = Json("predict --bytes 2.5e9 --ladder " + Rows());
+  EXPECT_NEAR(stated["tok_s"].get<double>(), 149.2, 2);
+  EXPECT_LT(stated["tok_s_low"].get<double>(), stated["tok_s"].get<double>());
+  const std::string record = stated["depths"][0]["record"].get<std::string>();
+  EXPECT_EQ(record.size(), 64U);
+  const json kept = Json("ledger show " + record);
+  EXPECT_EQ(kept["payload"]["quantity"], "token_ns") << kept.dump();
+  // A shape that synth knows: nothing is downloaded, and deeper contexts read more.
+  const json shape = Json("predict qwen3-8b:Q4_K_M --ladder " + Rows());
+  ASSERT_EQ(shape["depths"].size(), 3U);
+  EXPECT_GT(shape["depths"][0]["tok_s"].get<double>(), shape["depths"][2]["tok_s"].get<double>());
+  EXPECT_EQ(shape["weight_bytes"], 4670533632);
+  const json line = Json("predict --bytes 4670533632 --fixed-ms 1.67 --bandwidth 497");
+  EXPECT_NEAR(line["tok_s"].get<double>(), 90.355, 1e-3);
+  EXPECT_TRUE(line["tok_s_low"].is_null());
+}
+
+TEST_F(Lab, ARateThatTheMemoryCanNotDeliver) {
+  const std::string bytes = "predict --bytes 4.67e9 --no-record --ladder " + Rows() + " --streamed 639 --rate ";
+  EXPECT_TRUE(Json(bytes + "150")["rate"]["above_streamed"].get<bool>());
+  EXPECT_FALSE(Json(bytes + "100")["rate"]["above_streamed"].get<bool>());
+  const ProgramOutcome above = Run(bytes + "200");
+  EXPECT_EQ(above.status, 3);
+  EXPECT_NE(above.output.find("published"), std::string::npos) << above.output;
+}
+
+TEST_F(Lab, ACardInEveryForm) {
+  EXPECT_NE(Run("card " + Rows()).output.find("fitted bandwidth"), std::string::npos);
+  EXPECT_NEAR(Json("card " + Rows())["cards"][0]["fixed_ms"].get<double>(), 1.67, 0.1);
+  EXPECT_NE(Run("card -o svg " + Rows()).output.find("<svg"), std::string::npos);
+  EXPECT_EQ(Run("card -o png " + Rows()).status, 2);
+  const std::string png = folder_ + "/card.png";
+  const ProgramOutcome outcome = Run("card -o png --out " + png + " " + Rows());
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(ReadText(png).starts_with("\x89PNG"));
+}
+
+TEST_F(Lab, PriceNeedsNothingButARate) {
+  EXPECT_NEAR(Json("price --rate 247.8")["usd_per_million"].get<double>(), 3.3629, 1e-4);
+  EXPECT_NEAR(Json("price --rate 247.8 --floor-rate 363.54")["usd_per_million_at_floor"].get<double>(), 2.2923, 1e-4);
+  EXPECT_NE(Run("price --rate 100 -o html").output.find("<svg"), std::string::npos);
+  for (const char* nonsense : {"--rate 0", "--rate -5", "--rate nan", "--rate inf", "--rate 9 --load 2",
+                               "--rate 9 --rent 0", "--rate 9 --batch 0", "--rate 9 --fee 200", "--rate fast", ""}) {
+    const ProgramOutcome outcome = Run(std::string("price ") + nonsense);
+    EXPECT_EQ(outcome.status, 2) << nonsense << ": " << outcome.output;
+  }
+  EXPECT_NE(Run("price --rate 9 --load 2").output.find("load: 2"), std::string::npos);
+}
+
+TEST_F(Lab, RowsThatAreWrongAreNamed) {
+  std::ofstream(folder_ + "/bad.jsonl")
+      << R"({"experiment":"ladder","alias":"a","device":"d","model":"m","weight_bytes_per_token":1e9,"generation_tps":0})"
+      << "\n";
+  const ProgramOutcome outcome = Run("fit " + folder_ + "/bad.jsonl");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.output.find("bad.jsonl:1: generation_tps: 0"), std::string::npos) << outcome.output;
+  EXPECT_EQ(Run("fit").status, 2);  // no ladder was run in this home
+  EXPECT_EQ(Run("ladder").status, 2);
+  EXPECT_EQ(Run("predict").status, 2);
+  EXPECT_EQ(Run("ladder x.gguf --no-engine").status, 1);  // no such file
+}
+
+// A ladder of tiny models, through this engine and through a command, stopped and gone on with.
+TEST_F(Lab, ALadderThatGoesOn) {
+  std::string synth;
+  for (const char* layers : {"1", "2", "3", "4"}) synth += std::string(" --synth tiny-llama:Q4_K_M/") + layers;
+  const std::string file = folder_ + "/ours.jsonl";
+  const std::string ladder = "ladder" + synth + " --file " + file +
+                             " --alias here --seconds 0.05 -t 1 --command 'test " +
+                             "-e {} && echo 100 tok/s' --name echo --passes ";
+  ASSERT_EQ(Run(ladder + "1").status, 0);
+  const ProgramOutcome second = Run(ladder + "2");
+  ASSERT_EQ(second.status, 0);
+  EXPECT_NE(second.output.find(" of 16 visits"), std::string::npos) << second.output;
+  std::istringstream lines(ReadText(file));
+  std::set<std::string> visits;
+  std::size_t rows = 0, echoed = 0;
+  for (std::string line; std::getline(lines, line); ++rows) {
+    const json row = json::parse(line);
+    EXPECT_EQ(row["alias"], "here");
+    EXPECT_GT(row["streamed_gb_s"][0].get<double>(), 0);
+    EXPECT_GT(row["generation_tps"].get<double>(), 0);
+    visits.insert(row["engine"].get<std::string>() + row["model"].get<std::string>() + row["pass"].dump());
+    echoed += row["engine"] == "echo" ? 1 : 0;
+  }
+  EXPECT_EQ(visits.size(), rows);  // none twice
+  EXPECT_EQ(echoed, 8U);           // a visit of the engine that was disturbed is no row
+  const ProgramOutcome checked =
+      Run("predict " + folder_ +
+          "/own/cache/models/tiny-llama-q4_k_m-2-layers.gguf --check --depth 0 -t 1 --seconds 0.05 "
+          "--program boltbeam --ladder " +
+          file + " -o json 2>/dev/null");
+  // Tiny models live in a cache, and a busy machine may give them no line or no quiet window: then the answer says so.
+  if (checked.status == 0) {
+    EXPECT_TRUE(json::parse(checked.output)["depths"][0].contains("miss_ms"));
+  } else {
+    EXPECT_TRUE(checked.status == 1 || checked.status == 3) << checked.status << checked.output;
+  }
+}
+
+TEST_F(Lab, ManualPagesAndCompletions) {
+  ASSERT_EQ(Run("manual " + folder_ + "/manual").status, 0);
+  const std::string page = ReadText(folder_ + "/manual/man1/boltbeam-fit.1");
+  EXPECT_TRUE(page.starts_with(".TH boltbeam\\-fit 1")) << page.substr(0, 100);
+  EXPECT_NE(page.find("\\-\\-confidence"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/manual/man1/boltbeam.1"));
+  const std::string script = "bash -c '. " + folder_ +
+                             "/manual/completions/boltbeam; COMP_WORDS=(boltbeam chip mea); COMP_CWORD=2; _boltbeam; "
+                             "echo \"${COMPREPLY[@]}\"'";
+  FILE* pipe = popen(script.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  char line[256] = {};
+  EXPECT_NE(fgets(line, sizeof line, pipe), nullptr);
+  pclose(pipe);
+  EXPECT_EQ(std::string(line), "measure\n");
+}
+
+}  // namespace
+}  // namespace boltbeam
