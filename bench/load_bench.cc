@@ -15,9 +15,11 @@
 
 #include "base/paths.h"
 #include "chip/facts.h"
+#include "codegen/codegen.h"
 #include "engine/engine.h"
 #include "measure/statistics.h"
 #include "model/model.h"
+#include "runtime/code.h"
 #include "runtime/memory.h"
 
 namespace boltbeam {
@@ -62,10 +64,33 @@ Result<double> LoadModel(const std::string& path, const chip::Chip& machine, con
   return NsSince(begin);
 }
 
+/// All kernels of the model's plans, compiled into an empty folder and then read from it.
+Result<void> TimeKernels(const std::string& path, const chip::Chip& machine, const std::string& cache_folder) {
+  BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(path));
+  engine::Options options;
+  options.threads = kThreads;
+  options.cache_folder = cache_folder;
+  BOLTBEAM_ASSIGN(const auto engine, engine::Engine::Load(model, machine, options));
+  std::vector<const kernel::Program*> programs;
+  for (const auto& [identity, program] : engine->programs()) programs.push_back(&program);
+
+  std::string folder = (std::filesystem::temp_directory_path() / "boltbeam-load-bench-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return Fail(Code::kFileWrite, folder, "no folder can be made there", "");
+  for (const char* how : {"empty cache", "full cache"}) {
+    runtime::KernelCache kernels(codegen::TargetFor(machine), folder);
+    const auto begin = std::chrono::steady_clock::now();
+    BOLTBEAM_TRY(kernels.Prepare(programs, kThreads));
+    fmt::print("{} kernels, {} compiled, {}: {:.3f} s\n", programs.size(), kernels.compiled(), how,
+               NsSince(begin) / 1e9);
+  }
+  std::filesystem::remove_all(folder);
+  return {};
+}
+
 Result<void> Run(const std::string& path, int pairs) {
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::DetectThisMachine());
   const std::string cache = (base::ResolvePaths({}).cache / "kernels").string();
-  BOLTBEAM_TRY(LoadModel(path, machine, cache));  // compiles, and brings the file into memory
+  BOLTBEAM_TRY(TimeKernels(path, machine, cache));  // brings the file into memory, too
   std::vector<double> loads, copies;
   for (int pair = 0; pair < pairs; ++pair) {
     for (int turn = 0; turn < 2; ++turn) {
