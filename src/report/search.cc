@@ -90,8 +90,8 @@ std::string Reasons(const std::vector<Rejected>& rejected) {
   std::size_t shown = 0;
   for (const Rejected& one : ByReason(rejected)) {
     if (++shown > kShownReasons) break;
-    const std::string line = fmt::format("  {:>9}  {}: {}", Thousands(one.points), one.reason, one.evidence);
-    text += Wrap(base::Printable(line), 13) + "\n";
+    const std::string why = base::Printable(one.reason + ": " + one.evidence, 400);
+    text += fmt::format("  {:>9}  {}\n", Thousands(one.points), Wrap(why, 13, 80, 13));
   }
   return text;
 }
@@ -135,10 +135,9 @@ std::string Fusions(const Survey& survey) {
   if (survey.fusions.empty()) return "";
   std::string text = fmt::format("\nFusions: {} groups of steps of a layer, µs of the token\n", survey.fusions.size());
   const auto line = [&](const FusionIdea& idea) {
-    const std::string first =
-        fmt::format("  {:>9} of {:>7}  {}{}", Microseconds(idea.predicted_ns), Microseconds(idea.bound_ns), Steps(idea),
-                    idea.closed.empty() ? "" : ": " + idea.closed);
-    text += Wrap(first, 23) + "\n";
+    const std::string what = Steps(idea) + (idea.closed.empty() ? "" : ": " + idea.closed);
+    text += fmt::format("  {:>9} of {:>7}  {}\n", Microseconds(idea.predicted_ns), Microseconds(idea.bound_ns),
+                        Wrap(what, 24, 80, 24));
   };
   std::size_t shown = 0;
   for (const FusionIdea& idea : survey.fusions) {
