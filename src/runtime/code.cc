@@ -11,6 +11,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +19,6 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "base/hash.h"
 #include "runtime/placement.h"
 #include "runtime/relocation.h"
 
@@ -57,7 +57,7 @@ class Loader {
   Result<void> CopyTo(std::byte* memory) const;
   Result<std::uint64_t> Entry() const;
   /// Of everything that is loaded, before it is relocated, and of the relocations.
-  std::string Hash() const;
+  std::string Content() const;
 
   [[nodiscard]] std::uint64_t code_bytes() const { return code_bytes_; }
   [[nodiscard]] std::uint64_t total_bytes() const { return total_bytes_; }
@@ -226,7 +226,7 @@ Result<std::uint64_t> Loader::Entry() const {
   return Damaged(fmt::format("no function '{}'", kEntry));
 }
 
-std::string Loader::Hash() const {
+std::string Loader::Content() const {
   std::string text;
   for (const Section& section : sections_) {
     const Elf64_Shdr& header = section.header;
@@ -241,7 +241,7 @@ std::string Loader::Hash() const {
                           symbol ? *symbol : 0);
     }
   }
-  return base::Sha256Hex(text);
+  return text;
 }
 
 std::atomic<std::uint32_t> code_placement{0};
@@ -251,8 +251,7 @@ std::uint64_t ShiftOf(const std::string& object) {
   const std::uint32_t placement = CodePlacement();
   if (placement == 0) return 0;
   constexpr std::uint64_t kPlaces = 4096 / kCodeShift;
-  const std::string digits = base::Sha256Hex(object + std::to_string(placement)).substr(0, 8);
-  return std::stoul(digits, nullptr, 16) % kPlaces * kCodeShift;
+  return std::hash<std::string>{}(object + std::to_string(placement)) % kPlaces * kCodeShift;
 }
 
 /// Memory that is unmapped again unless it is released.
@@ -296,12 +295,12 @@ Result<Code> Code::Load(const std::string& object) {
                 "a system that lets a program run code that it generated");
   }
   __builtin___clear_cache(reinterpret_cast<char*>(memory), reinterpret_cast<char*>(memory) + loader.code_bytes());
-  BOLTBEAM_TRY(loader.Lay(page, 0));  // the hash is that of the code, wherever it lies
+  BOLTBEAM_TRY(loader.Lay(page, 0));  // the content is the same wherever the code lies
   Code code;
   code.memory_ = std::exchange(mapping.memory, MAP_FAILED);
   code.bytes_ = mapping.bytes;
   code.function_ = reinterpret_cast<KernelFunction>(memory + entry);
-  code.hash_ = loader.Hash();
+  code.content_ = loader.Content();
   return code;
 }
 
@@ -309,13 +308,13 @@ Code::Code(Code&& other) noexcept
     : memory_(std::exchange(other.memory_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
       function_(std::exchange(other.function_, nullptr)),
-      hash_(std::move(other.hash_)) {}
+      content_(std::move(other.content_)) {}
 
 Code& Code::operator=(Code&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(bytes_, other.bytes_);
   std::swap(function_, other.function_);
-  std::swap(hash_, other.hash_);
+  std::swap(content_, other.content_);
   return *this;
 }
 

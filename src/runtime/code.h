@@ -28,16 +28,16 @@ class Code {
   Code& operator=(Code&&) noexcept;
   ~Code();
   [[nodiscard]] KernelFunction function() const { return function_; }
-  /// SHA-256 of the instructions and constants, and of how they refer to each other: the same for two objects that
-  /// differ in names only.
-  [[nodiscard]] const std::string& hash() const { return hash_; }
+  /// The instructions and constants, and how they refer to each other: the same for two objects that differ in names
+  /// only.
+  [[nodiscard]] const std::string& content() const { return content_; }
 
  private:
   Code() = default;
   void* memory_ = nullptr;
   std::size_t bytes_ = 0;
   KernelFunction function_ = nullptr;
-  std::string hash_;
+  std::string content_;
 };
 
 /// Program -> function, compiled once. The disk key holds the program's identity, triple, features and compiler; a
@@ -48,7 +48,7 @@ class KernelCache {
   KernelCache(codegen::Target target, std::string folder);  // folder empty: no disk
   Result<KernelFunction> Get(const kernel::Program& program);
   Result<void> Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads);
-  /// Code::hash of the program's machine code, which is compiled where it was not yet.
+  /// SHA-256 of Code::content of the program's machine code, which is compiled where it was not yet.
   Result<std::string> CodeHash(const kernel::Program& program);
 
   [[nodiscard]] std::uint64_t compiled() const { return compiled_; }

@@ -76,7 +76,7 @@ Result<KernelFunction> KernelCache::Get(const kernel::Program& program) {
 Result<std::string> KernelCache::CodeHash(const kernel::Program& program) {
   BOLTBEAM_TRY(Get(program));
   const std::lock_guard lock(mutex_);
-  return codes_.at(kernel::Identity(program)).hash();
+  return base::Sha256Hex(codes_.at(kernel::Identity(program)).content());
 }
 
 Result<void> KernelCache::Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads) {
