@@ -1,4 +1,7 @@
-# Script of boltbeam_embed: writes one C++ file that holds every named file as a raw string literal.
+# Script of boltbeam_embed: writes one C++ file that holds every named file as a raw string literal. FUNCTION returns them.
+if(NOT FUNCTION)
+  set(FUNCTION EmbeddedFiles)
+endif()
 string(REPLACE "|" ";" names "${NAMES}")
 set(body "#include \"base/embedded.h\"\n\nnamespace boltbeam::base {\n")
 set(rows "")
@@ -22,5 +25,5 @@ foreach(name IN LISTS names)
   math(EXPR index "${index} + 1")
 endforeach()
 string(APPEND body "static constexpr EmbeddedFile kFiles[] = {\n${rows}};\n")
-string(APPEND body "std::span<const EmbeddedFile> EmbeddedFiles() { return kFiles; }\n}  // namespace boltbeam::base\n")
+string(APPEND body "std::span<const EmbeddedFile> ${FUNCTION}() { return kFiles; }\n}  // namespace boltbeam::base\n")
 file(WRITE "${OUT}" "${body}")

@@ -1,22 +1,29 @@
 #include "audit/audit.h"
 
 #include <fmt/format.h>
+#include <spawn.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "audit/floors.h"
+#include "audit/plan_facts.h"
 #include "audit/probe_bandwidth.h"
 #include "audit_predict.h"
 #include "base/paths.h"
+#include "base/pending_file.h"
 #include "chip/facts.h"
 #include "command.h"
 #include "engine/engine.h"
 #include "loading.h"
 #include "measure/bench.h"
 #include "measure/clock.h"
+#include "report/account_page.h"
 #include "report/audit_format.h"
 #include "report/bench_format.h"
 #include "report/trace_format.h"
@@ -30,13 +37,48 @@ struct Arguments {
   std::string depths = "0";
   EngineFlags engine;
   double seconds = 10;
+  report::AuditView view;
+  std::string html, beside;
+  bool open = false;
   std::string perfetto;  // a file for one token's trace
   bool predict = false;
 };
 
-std::string Show(const Globals& globals, const report::AuditSubject& subject, const audit::Audit& audit) {
+std::string Show(const Arguments& arguments, const Globals& globals, const report::AuditSubject& subject,
+                 const audit::Audit& audit) {
   if (globals.format == "json") return report::AuditJson(subject, audit);
-  return globals.format == "md" ? report::AuditMarkdown(subject, audit) : report::AuditText(subject, audit);
+  return globals.format == "md" ? report::AuditMarkdown(subject, audit, arguments.view)
+                                : report::AuditText(subject, audit, arguments.view);
+}
+
+Result<std::optional<report::Comparison>> BesideOf(const Arguments& arguments) {
+  if (arguments.beside.empty()) return std::nullopt;
+  BOLTBEAM_ASSIGN(const std::string text, base::ReadWholeFile(arguments.beside));
+  BOLTBEAM_ASSIGN(report::Comparison comparison, report::ReadComparison(text, arguments.beside));
+  return comparison;
+}
+
+/// The page in the viewer that the desktop has for it.
+void OpenPage(const std::string& path) {
+  std::string program = "xdg-open", file = std::filesystem::absolute(path).string();
+  std::array<char*, 3> words = {program.data(), file.data(), nullptr};
+  pid_t child = 0;
+  if (posix_spawnp(&child, program.c_str(), nullptr, nullptr, words.data(), environ) != 0) {
+    Note("no xdg-open here: open " + file);
+  }
+}
+
+Result<void> WriteFiles(const Arguments& arguments, const base::Paths& paths, const report::AuditSubject& subject,
+                        const audit::Audit& audit, const std::optional<report::Comparison>& comparison) {
+  std::string html = arguments.html;
+  if (html.empty() && arguments.open) html = (paths.cache / "audit.html").string();
+  if (!html.empty()) {
+    BOLTBEAM_ASSIGN(const std::string page, report::AuditPage(subject, audit, comparison));
+    BOLTBEAM_TRY(base::WriteFileAtomically(html, page));
+    Note("report: " + html);
+  }
+  if (arguments.open) OpenPage(html);
+  return {};
 }
 
 // One token with time stamps, as a trace for Perfetto; the one before it made room for the stamps.
@@ -56,6 +98,7 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   audit::Options options;
   options.seconds = arguments.seconds;
   BOLTBEAM_ASSIGN(options.depths, measure::ParseRanges("--depth", arguments.depths));
+  BOLTBEAM_ASSIGN(const std::optional<report::Comparison> comparison, BesideOf(arguments));
   CatchInterrupts();
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
   BOLTBEAM_TRY(measure::RefuseSparse(model));
@@ -68,6 +111,12 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
       static_cast<std::uint64_t>(machine.Get("l3_bytes").value_or(machine.Get("l2_bytes").value_or(0)));
   BOLTBEAM_ASSIGN(const auto engine, LoadEngine(globals, model, arguments.engine, audit::ContextNeeded(options)));
   BOLTBEAM_ASSIGN(const auto session, engine->NewSession());
+  BOLTBEAM_ASSIGN(options.plans, audit::PartPlans(*engine, seen, machine));
+  options.facts.idle_routes = audit::IdleRoutes(*engine);
+  options.facts.latency_ns =
+      machine.Get("memory_latency_loaded_ns").value_or(machine.Get("memory_latency_ns").value_or(0));
+  options.facts.reference_gb_s =
+      machine.Get(fmt::format("read_bandwidth_gb_s.threads_{}", engine->options().threads)).value_or(0);
 
   std::vector<int> cpus = chip::UsableCpus();
   cpus.resize(std::min<std::size_t>(cpus.size(), engine->options().threads));
@@ -103,8 +152,11 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
                                      .plan_id = engine->plan_id(),
                                      .threads = engine->options().threads,
                                      .kv_format = arguments.engine.CacheName(),
-                                     .memory = engine->memory()};
-  BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, audit)));
+                                     .memory = engine->memory(),
+                                     .facts = machine.facts,
+                                     .peak_gop_s = machine.Peak() != nullptr ? machine.Peak()->value / 1e9 : 0};
+  BOLTBEAM_TRY(WriteOutput(globals, Show(arguments, globals, subject, audit)));
+  BOLTBEAM_TRY(WriteFiles(arguments, paths, subject, audit, comparison));
   for (const std::string& note : report::AuditNotes(audit)) Note(note);
   if (predictions) {
     BOLTBEAM_ASSIGN(const std::vector<std::string> lines, predictions->Answer(audit));
@@ -125,6 +177,11 @@ void AddAudit(CLI::App& app, Globals& globals) {
   command->add_option("--seconds", arguments->seconds, "Time to measure for, at each depth")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  command->add_flag("--why", arguments->view.why, "Causes with their evidence, the wall, threads, kernels alone");
+  command->add_flag("--layers", arguments->view.layers, "A row for each layer, too");
+  command->add_option("--html", arguments->html, "Write the report with charts to FILE, one page that loads nothing");
+  command->add_flag("--open", arguments->open, "Open the report; without --html it lies in the cache folder");
+  command->add_option("--beside", arguments->beside, "A comparison for the report: what compare -o json wrote");
   command->add_option("--perfetto", arguments->perfetto,
                       "Also write one token, step by step and thread by thread, to a file that ui.perfetto.dev opens");
   command->add_flag("--predict", arguments->predict,

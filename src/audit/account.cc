@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <numeric>
 
 #include "audit/causes.h"
 #include "audit/floors.h"
@@ -15,40 +15,6 @@ namespace boltbeam::audit {
 namespace {
 
 constexpr std::size_t kLeastPairs = 5;
-
-std::unexpected<Error> BadStamp(std::size_t thread, std::string where) {
-  return Fail(Code::kMeasurementImpossible, std::move(where),
-              fmt::format("a time stamp of thread {} is out of order or outside its token", thread),
-              "stamps in order of time: the instrument is at fault");
-}
-
-bool HasShape(const std::vector<std::vector<std::uint64_t>>& stamps, std::size_t threads, std::size_t width) {
-  return stamps.size() == threads && std::ranges::all_of(stamps, [&](const auto& row) { return row.size() == width; });
-}
-
-// Walks one thread's stamps in order. Every nanosecond between token_begin and token_end is either in a span or in the
-// gap before one.
-class Walker {
- public:
-  Walker(const engine::Trace& trace, const measure::Clock& clock)
-      : clock_(clock), end_(trace.token_end), cursor_(trace.token_begin) {}
-
-  /// Nanoseconds from begin to end; nullopt when begin lies before the last span, or end before begin or after the
-  /// token.
-  std::optional<double> Span(std::uint64_t begin, std::uint64_t end) {
-    if (begin < cursor_ || end < begin || end > end_) return std::nullopt;
-    gaps_ns_ += clock_.ToNs(begin - cursor_);
-    cursor_ = end;
-    return clock_.ToNs(end - begin);
-  }
-  /// All gaps, the one behind the last span included.
-  [[nodiscard]] double GapsNs() const { return gaps_ns_ + clock_.ToNs(end_ - cursor_); }
-
- private:
-  const measure::Clock& clock_;
-  std::uint64_t end_, cursor_;
-  double gaps_ns_ = 0;
-};
 
 // The sum of both kinds of tokens orders them: symmetric, so that leaving out the outer ones favours neither.
 // Pairs during which the memory changed its speed are left out, unless hardly any others are left.
@@ -135,6 +101,7 @@ std::vector<Part> PartsOfFloors(const AccountInput& input, double read_gb_s) {
   for (const PartFloor& floor : input.floors) {
     Part part{.role = floor.role, .format = floor.format, .cause = {}};
     part.calls = floor.calls;
+    part.flops = floor.flops;
     part.bytes = floor.memory_bytes > 0 ? floor.memory_bytes : floor.activation_bytes;
     const double gb_s = floor.memory_bytes > 0 ? read_gb_s : input.cache_gb_s;
     part.floor_ns = gb_s > 0 ? static_cast<double>(part.bytes) / gb_s : 0;
@@ -143,15 +110,28 @@ std::vector<Part> PartsOfFloors(const AccountInput& input, double read_gb_s) {
   return parts;
 }
 
-Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>& chosen, std::vector<Part>& parts) {
+Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>& chosen, Account& account) {
+  std::vector<Part>& parts = account.parts;
   const std::vector<std::vector<StepShare>> shares = AssignSteps(input, parts);
   for (std::size_t step = 0; step < input.steps.size(); ++step) {
     const double work = MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.work[step]; });
     const double slowest = MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.slowest[step]; });
     const double release =
         MeanOver(chosen, input.pairs, [&](const Pair& p) { return p.traced.release[input.steps[step].phase]; });
+    const std::size_t threads = input.pairs[0].traced.thread_work.size();
     for (const StepShare& share : shares[step]) {
       Part& part = parts[share.part];
+      part.thread_ns.resize(threads);
+      part.streams = part.streams || input.steps[step].streams;
+      for (std::size_t thread = 0; thread < threads; ++thread) {
+        part.thread_ns[thread] += share.share * MeanOver(chosen, input.pairs, [&](const Pair& p) {
+                                    return p.traced.by_thread[step * threads + thread];
+                                  });
+      }
+      account.steps.push_back(
+          {part.role, part.format, input.steps[step].layer,
+           static_cast<std::uint64_t>(share.share * static_cast<double>(input.steps[step].stored_bytes)), 0,
+           share.share * work, share.share * slowest});
       part.now_ns += share.share * work;
       part.imbalance_ns += share.share * (slowest - work);
       part.release_ns += share.share * release;
@@ -187,6 +167,38 @@ Result<void> RefuseFasterThanFloor(const Part& part, double band, double cached_
               "no part below its floor: an instrument fault (time stamps, or the bandwidth probe)");
 }
 
+// A part's floor is that of its kernels together, by the bytes that they read.
+void AddStepFloors(Account& account) {
+  for (StepTime& step : account.steps) {
+    const auto part = std::ranges::find_if(
+        account.parts, [&](const Part& p) { return p.role == step.role && p.format == step.format; });
+    const double share = part->stored_bytes > 0
+                             ? static_cast<double>(step.bytes) / static_cast<double>(part->stored_bytes)
+                             : 1 / static_cast<double>(part->steps);
+    step.floor_ns = share * part->floor_ns;
+  }
+}
+
+void AddWall(const AccountInput& input, const std::vector<std::size_t>& chosen, Account& account) {
+  const std::size_t threads = input.pairs[0].traced.thread_work.size();
+  const auto mean = [&](const auto& of) { return MeanOver(chosen, input.pairs, of); };
+  const double barriers =
+      mean([](const Pair& p) { return std::accumulate(p.traced.release.begin(), p.traced.release.end(), 0.0); });
+  for (std::size_t thread = 0; thread < threads; ++thread) {
+    ThreadTime time;
+    time.work_ns = mean([&](const Pair& p) { return p.traced.thread_work[thread]; });
+    time.barrier_ns = barriers;
+    time.imbalance_ns = mean([&](const Pair& p) { return p.traced.thread_wait[thread]; }) - barriers;
+    time.idle_ns = mean([&](const Pair& p) { return p.traced.thread_host[thread]; });
+    account.wall.sum_ns += time.work_ns;
+    account.threads.push_back(time);
+  }
+  account.wall.union_ns = mean([](const Pair& p) { return p.traced.busy; });
+  account.wall.overlap_ns = account.wall.sum_ns - account.wall.union_ns;
+  account.wall.gaps_ns = mean([](const Pair& p) { return p.traced.total; }) - account.wall.union_ns;
+  account.barriers = static_cast<std::uint32_t>(input.pairs[0].traced.release.size());
+}
+
 Token TokenOf(const AccountInput& input, const std::vector<std::size_t>& chosen, const std::vector<Part>& parts) {
   Token token;
   token.now_ns = MeanOver(chosen, input.pairs, [](const Pair& p) { return p.token_ns; });
@@ -211,42 +223,6 @@ Token TokenOf(const AccountInput& input, const std::vector<std::size_t>& chosen,
 
 bool Account::TiesOut() const { return std::abs(token.unaccounted_ns) <= kResidualBudget * token.now_ns; }
 
-Result<TokenTimes> ReadTrace(const engine::Trace& trace, std::span<const engine::StepInfo> steps, std::uint32_t phases,
-                             const measure::Clock& clock) {
-  const std::size_t threads = trace.step_begin.size();
-  if (threads == 0 || !HasShape(trace.step_begin, threads, steps.size()) ||
-      !HasShape(trace.step_end, threads, steps.size()) || !HasShape(trace.barrier_begin, threads, phases) ||
-      !HasShape(trace.barrier_end, threads, phases)) {
-    return Fail(Code::kAccountOpen, "time stamps", fmt::format("a trace of {} threads", threads),
-                fmt::format("{} steps and {} barriers on every thread", steps.size(), phases));
-  }
-  if (trace.token_end < trace.token_begin) return BadStamp(0, "token");
-  TokenTimes times;
-  times.work.assign(steps.size(), 0);
-  times.slowest.assign(steps.size(), 0);
-  times.release.assign(phases, 0);
-  times.total = clock.ToNs(trace.token_end - trace.token_begin);
-  const double share = 1.0 / static_cast<double>(threads);
-  for (std::size_t thread = 0; thread < threads; ++thread) {
-    Walker walker(trace, clock);
-    for (std::size_t step = 0; step < steps.size(); ++step) {
-      const auto work = walker.Span(trace.step_begin[thread][step], trace.step_end[thread][step]);
-      if (!work) return BadStamp(thread, fmt::format("step {} ({})", step, steps[step].role));
-      times.work[step] += *work * share;
-      times.slowest[step] = std::max(times.slowest[step], *work);
-      const std::uint32_t phase = steps[step].phase;
-      const bool last_of_phase = step + 1 == steps.size() || steps[step + 1].phase != phase;
-      if (!last_of_phase || phase >= phases) continue;
-      const auto wait = walker.Span(trace.barrier_begin[thread][phase], trace.barrier_end[thread][phase]);
-      if (!wait) return BadStamp(thread, fmt::format("barrier {}", phase));
-      times.wait += *wait * share;
-      times.release[phase] = thread == 0 ? *wait : std::min(times.release[phase], *wait);
-    }
-    times.host += walker.GapsNs() * share;
-  }
-  return times;
-}
-
 Result<Account> BuildAccount(const AccountInput& input) {
   if (input.pairs.size() < kLeastPairs) {
     return Fail(Code::kMeasurementUnstable, fmt::format("depth {}", input.depth),
@@ -265,8 +241,10 @@ Result<Account> BuildAccount(const AccountInput& input) {
   account.cached_share =
       roofline::CachedShare(static_cast<double>(input.cache_bytes), static_cast<double>(MemoryBytes(input.floors)));
   account.parts = PartsOfFloors(input, bandwidth.gb_s);
-  BOLTBEAM_TRY(AddTimes(input, chosen, account.parts));
+  BOLTBEAM_TRY(AddTimes(input, chosen, account));
   account.token = TokenOf(input, chosen, account.parts);
+  AddStepFloors(account);
+  AddWall(input, chosen, account);
   for (Part& part : account.parts) {
     BOLTBEAM_TRY(RefuseFasterThanFloor(part, account.band, account.cached_share));
     part.excess_ns = roofline::LostNs(part.now_ns, part.floor_ns);

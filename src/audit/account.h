@@ -6,6 +6,9 @@
 // threads, so that per thread work + waiting + host = the traced token exactly. The token comes from windows without
 // stamps, interleaved with the traced ones; unaccounted is the difference and nothing is computed to make it small.
 // All lines are means over the same pairs of windows, so they add up.
+//
+// The same stamps give the wall's account, union = sum of kernels - overlap and token = union + gaps (nobody in a
+// kernel), and each thread's: work + imbalance + barrier + idle.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +28,7 @@ struct PartFloor {
   std::uint64_t calls = 0;
   std::uint64_t memory_bytes = 0;      // weights and KV cache
   std::uint64_t activation_bytes = 0;  // activations and small vectors: what a cache holds
+  std::uint64_t flops = 0;             // two for a multiply-add
 };
 
 /// Where one traced token's time went; nanoseconds, means over threads unless it says otherwise.
@@ -35,6 +39,43 @@ struct TokenTimes {
   double wait = 0;              // at all barriers
   double host = 0;              // in no kernel and at no barrier
   double total = 0;             // work + wait + host
+  // [thread]: total of its kernels, of its waits and of what lies between; [step * threads + thread]: one kernel's.
+  std::vector<double> thread_work, thread_wait, thread_host, by_thread;
+  double busy = 0;  // while at least one thread is in a kernel
+};
+
+/// What one thread of a token does: the four add up to the traced token.
+struct ThreadTime {
+  double work_ns = 0;       // in kernels
+  double imbalance_ns = 0;  // at barriers, for slower threads
+  double barrier_ns = 0;    // at barriers, after the last thread has come
+  double idle_ns = 0;       // between kernels: the host, loops, stamps
+};
+
+/// The wall's account of the traced token.
+struct Wall {
+  double sum_ns = 0;      // of the kernels of all threads
+  double union_ns = 0;    // while at least one thread is in a kernel
+  double overlap_ns = 0;  // sum - union
+  double gaps_ns = 0;     // nobody is in a kernel: token - union, from stamps
+};
+
+/// One kernel of the plan in the account.
+struct StepTime {
+  std::string role, format;
+  std::int32_t layer = -1;  // -1: of no layer
+  std::uint64_t bytes = 0;  // that it reads as they are stored
+  double floor_ns = 0;      // its share of its part's floor
+  double now_ns = 0, slowest_ns = 0;
+};
+
+/// Why time is lost, and what would give it back at most.
+struct Cause {
+  std::string kind;          // of CauseKinds()
+  std::string role, format;  // empty: the whole token
+  double recoverable_ns = 0;
+  std::string evidence;  // measured facts, a sentence for a person
+  std::string lever;     // a knob or a route that exists, or what else to do
 };
 
 /// kMeasurementImpossible when stamps run backwards or lie outside their token; kAccountOpen when the trace does not
@@ -52,10 +93,14 @@ struct Pair {
 
 struct Part {
   std::string role, format, cause;
-  std::uint64_t calls = 0, steps = 0, bytes = 0, stored_bytes = 0;
+  std::uint64_t calls = 0, steps = 0, bytes = 0, stored_bytes = 0, flops = 0;
   double floor_ns = 0, now_ns = 0, excess_ns = 0, share = 0;
-  double imbalance_ns = 0;  // of the slowest thread above the mean
-  double release_ns = 0;    // of the barriers that end its phases
+  double imbalance_ns = 0;             // of the slowest thread above the mean
+  double release_ns = 0;               // of the barriers that end its phases
+  bool streams = false;                // it reads tables or the KV cache
+  std::vector<double> thread_ns = {};  // what each thread spends in it
+  double cold_ns = 0, hot_ns = 0;  // of its kernels alone: after the caches were swept, at the read rate of the rounds,
+                                   // and out of them; 0: not taken
 };
 
 struct Token {
@@ -73,6 +118,11 @@ struct Account {
   std::uint64_t pairs = 0, pairs_used = 0;
   Token token;
   std::vector<Part> parts;  // by the time they take
+  std::vector<StepTime> steps;
+  std::vector<ThreadTime> threads;
+  Wall wall;
+  std::uint32_t barriers = 0;
+  std::vector<Cause> causes;  // by what they give back
 
   [[nodiscard]] double LimitTokensPerSecond() const { return 1e9 / token.floor_ns; }
   [[nodiscard]] double TokensPerSecond() const { return 1e9 / token.now_ns; }
@@ -80,7 +130,7 @@ struct Account {
 };
 
 /// What may remain unaccounted, as a share of the token.
-inline constexpr double kResidualBudget = 0.02;
+inline constexpr double kResidualBudget = 0.01;
 
 /// A wider band lets a part be twice as fast as its floor, and refuses nothing any more.
 inline constexpr double kWidestBand = 0.5;

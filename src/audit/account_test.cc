@@ -48,6 +48,21 @@ TEST(TraceTest, WorkWaitingAndHostAreTheToken) {
   EXPECT_DOUBLE_EQ(times->work[0] + times->work[1] + times->work[2] + times->wait + times->host, times->total);
 }
 
+TEST(TraceTest, TheWallIsAUnionAndEachThreadAddsUp) {
+  const Plan plan;
+  const auto times = ReadTrace(plan.trace, plan.steps, 2, NanosecondTicks());
+  ASSERT_TRUE(times) << times.error().Message();
+  // Kernels: 110-190, 105-200; 200-400, 210-450; 500-900, 505-930.
+  EXPECT_DOUBLE_EQ(times->busy, (200 - 105) + (450 - 200) + (930 - 500));
+  EXPECT_DOUBLE_EQ(times->thread_work[0], 80 + 200 + 400);
+  EXPECT_DOUBLE_EQ(times->thread_work[1], 95 + 240 + 425);
+  for (std::size_t thread = 0; thread < 2; ++thread) {
+    EXPECT_DOUBLE_EQ(times->thread_work[thread] + times->thread_wait[thread] + times->thread_host[thread],
+                     times->total);
+  }
+  EXPECT_DOUBLE_EQ(times->by_thread[1 * 2 + 1], 240);
+}
+
 TEST(TraceTest, StampsOutOfOrderAreAnInstrumentFault) {
   Plan plan;
   plan.trace.step_end[1][1] = 209;

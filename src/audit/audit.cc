@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "audit/alone.h"
 #include "audit/floors.h"
 #include "measure/bench.h"
 #include "measure/clock.h"
@@ -37,6 +38,8 @@ struct DepthRun {
   std::size_t disturbed = 0;
   measure::Counters counters = {};  // what happened while windows were timed, over all rounds
   double wall_ns = 0;
+  std::uint64_t begin_ticks = 0, end_ticks = 0;  // of all rounds, and what was counted then
+  measure::Counters first = {}, last = {};
 };
 
 // Nanoseconds of a token in a window without stamps.
@@ -71,6 +74,11 @@ Result<TokenTimes> ReadTraces(const DepthRun& run, std::size_t window) {
     AddScaled(mean.work, times.work, scale);
     AddScaled(mean.slowest, times.slowest, scale);
     AddScaled(mean.release, times.release, scale);
+    AddScaled(mean.thread_work, times.thread_work, scale);
+    AddScaled(mean.thread_wait, times.thread_wait, scale);
+    AddScaled(mean.thread_host, times.thread_host, scale);
+    AddScaled(mean.by_thread, times.by_thread, scale);
+    mean.busy += times.busy * scale;
     mean.wait += times.wait * scale;
     mean.host += times.host * scale;
     mean.total += times.total * scale;
@@ -116,11 +124,43 @@ Result<void> RunRound(DepthRun& run) {
   const double ratio = Fastest(run.read_gb_s) / Fastest(read_before);
   const bool memory_moved = std::abs(std::log(ratio)) > kMovedShare;
   if (memory_moved || measure::CausesBetween({}, between, wall_ns).any()) ++run.disturbed;
+  if (run.begin_ticks == 0) {
+    run.begin_ticks = begin;
+    run.first = before;
+  }
+  run.end_ticks = base::Ticks();
+  run.last = measure::ReadCounters();
   for (std::size_t pair = 0; pair < kPairs; ++pair) {
     BOLTBEAM_ASSIGN(TokenTimes traced, ReadTraces(run, pair));
     run.pairs.push_back({plain_ns[pair], std::move(traced), Together(read_before, run.read_gb_s), memory_moved});
   }
   return {};
+}
+
+// Of the last round's traced tokens the one whose time is their median.
+Timeline TimelineOf(const DepthRun& run) {
+  std::vector<const engine::Trace*> traces;
+  for (const engine::Trace& trace : run.traces) traces.push_back(&trace);
+  const auto ticks = [](const engine::Trace* trace) { return trace->token_end - trace->token_begin; };
+  const auto middle = traces.begin() + static_cast<std::ptrdiff_t>(traces.size() / 2);
+  std::ranges::nth_element(traces, middle, {}, ticks);
+  const engine::Trace& trace = **middle;
+  Timeline timeline{.depth = run.depth, .token_ns = run.clock.ToNs(ticks(&trace)), .spans = {}};
+  const auto add = [&](std::uint32_t thread, std::int32_t step, std::uint32_t phase, std::uint64_t begin,
+                       std::uint64_t end) {
+    timeline.spans.push_back(
+        {thread, step, phase, run.clock.ToNs(begin - trace.token_begin), run.clock.ToNs(end - trace.token_begin)});
+  };
+  for (std::uint32_t thread = 0; thread < trace.step_begin.size(); ++thread) {
+    for (std::size_t step = 0; step < trace.step_begin[thread].size(); ++step) {
+      add(thread, static_cast<std::int32_t>(step), run.engine.steps()[step].phase, trace.step_begin[thread][step],
+          trace.step_end[thread][step]);
+    }
+    for (std::uint32_t phase = 0; phase < trace.barrier_begin[thread].size(); ++phase) {
+      add(thread, -1, phase, trace.barrier_begin[thread][phase], trace.barrier_end[thread][phase]);
+    }
+  }
+  return timeline;
 }
 
 // Warms up and chooses how many tokens make a window.
@@ -146,6 +186,30 @@ Error Explain(const DepthRun& run, const Result<Account>& account) {
   return error;
 }
 
+Result<void> RunAlone(DepthRun& run, Account& account) {
+  AloneOptions alone;
+  if (run.bandwidth.SweepCaches(0, run.engine.options().threads)) {
+    alone.sweep = [&](std::uint32_t thread, std::uint32_t threads) { run.bandwidth.SweepCaches(thread, threads); };
+  }
+  const double before = Fastest(run.bandwidth.Read());
+  BOLTBEAM_TRY(TimeAlone(run.engine, run.session, run.clock, alone, account));
+  // The memory may have another speed by now: cold times are told at the speed of the rounds.
+  const double gb_s = (before + Fastest(run.bandwidth.Read())) / 2;
+  for (Part& part : account.parts) part.cold_ns *= gb_s / account.read_bandwidth_gb_s;
+  return {};
+}
+
+// What the counters of all rounds say, beside what was known before.
+SessionFacts FactsOf(const DepthRun& run, const Options& options) {
+  SessionFacts facts = options.facts;
+  facts.barrier_ns = run.bandwidth.BarrierNs();
+  const double wall_ns = run.clock.ToNs(run.end_ticks - run.begin_ticks);
+  const double throttled_ns = 1e3 * static_cast<double>(run.last.throttled_us - run.first.throttled_us);
+  facts.throttled_share = throttled_ns / wall_ns / std::max<std::uint32_t>(1, run.engine.options().threads);
+  facts.other_cpus = measure::OtherCpus(run.first, run.last, wall_ns);
+  return facts;
+}
+
 Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds_before, double seconds_total,
                            const Hooks& hooks) {
   BOLTBEAM_TRY(measure::FillContext(run.engine, run.session, run.depth, options.seed, {{}, hooks.cancelled}));
@@ -169,6 +233,9 @@ Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds
                                           .cache_bytes = options.cache_bytes,
                                           .seed = options.seed});
   if (!account && account.error().code == Code::kMeasurementImpossible) return std::unexpected(Explain(run, account));
+  if (!account) return account;
+  if (options.alone) BOLTBEAM_TRY(RunAlone(run, *account));
+  account->causes = CausesOf(*account, options.plans, FactsOf(run, options));
   return account;
 }
 
@@ -189,6 +256,7 @@ Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, Bandwid
   audit.stamp_ns = clock.read_cost_ns;
   audit.stamps = 2 * (engine.steps().size() + engine.phases() + 1);
   audit.seed = options.seed;
+  audit.steps.assign(engine.steps().begin(), engine.steps().end());
   measure::Counters counters;
   double wall_ns = 0;
   std::size_t disturbed = 0, rounds = 0;
@@ -200,6 +268,8 @@ Result<Audit> RunAudit(engine::Engine& engine, engine::Session& session, Bandwid
     const double before = options.seconds * static_cast<double>(audit.accounts.size());
     BOLTBEAM_ASSIGN(Account account, AuditDepth(run, options, before, total, hooks));
     audit.accounts.push_back(std::move(account));
+    audit.timelines.push_back(TimelineOf(run));
+    audit.facts = FactsOf(run, options);
     audit.window_tokens = static_cast<std::uint32_t>(run.tokens.size());
     disturbed += run.disturbed;
     rounds += run.round_count;

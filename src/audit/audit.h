@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "audit/account.h"
+#include "audit/why.h"
 #include "engine/engine.h"
 #include "measure/environment.h"
 
@@ -18,6 +19,9 @@ struct Options {
   double seconds = 10;            // of rounds, for each depth
   std::uint64_t cache_bytes = 0;  // of the last-level cache; 0: unknown, so nothing is allowed for
   std::uint64_t seed = 1;
+  bool alone = true;            // time each kind of kernel alone, too
+  std::vector<PartPlan> plans;  // for the causes
+  SessionFacts facts;           // as far as they are known before the session
 };
 
 /// What measures the memory between the windows.
@@ -28,6 +32,10 @@ class BandwidthSource {
   virtual std::vector<double> Read() = 0;
   [[nodiscard]] virtual double CacheGbS() const = 0;
   [[nodiscard]] virtual std::string Method() const = 0;
+  /// Reads through more than the caches hold, as one of so many threads; false where it can't.
+  virtual bool SweepCaches(std::uint32_t /*thread*/, std::uint32_t /*threads*/) { return false; }
+  /// Of a barrier among its threads, when nothing else runs; 0: not known.
+  [[nodiscard]] virtual double BarrierNs() const { return 0; }
 };
 
 struct Hooks {
@@ -35,8 +43,24 @@ struct Hooks {
   std::function<bool()> cancelled;
 };
 
+/// One traced token, for viewers: when each thread was in which kernel or at which barrier.
+struct TimelineSpan {
+  std::uint32_t thread = 0;
+  std::int32_t step = -1;  // -1: a barrier
+  std::uint32_t phase = 0;
+  double begin_ns = 0, end_ns = 0;  // from the token's begin
+};
+struct Timeline {
+  std::uint64_t depth = 0;
+  double token_ns = 0;
+  std::vector<TimelineSpan> spans;
+};
+
 struct Audit {
   std::vector<Account> accounts;
+  std::vector<Timeline> timelines;      // one an account
+  std::vector<engine::StepInfo> steps;  // of the plan
+  SessionFacts facts;                   // of the whole run
   measure::Environment environment;
   std::vector<std::string> disturbances;  // what spoiled rounds, by cause, over the whole run
   double disturbed_share = 0;             // of the rounds

@@ -148,10 +148,10 @@ TEST_F(AuditRun, TieOutIsJudged) {
   Audit audit;
   Account account;
   account.token.now_ns = 100;
-  account.token.unaccounted_ns = -1.9;
+  account.token.unaccounted_ns = -0.9;
   audit.accounts = {account};
   EXPECT_TRUE(RequireTieOut(audit));
-  audit.accounts[0].token.unaccounted_ns = -2.1;
+  audit.accounts[0].token.unaccounted_ns = -1.1;
   EXPECT_EQ(RequireTieOut(audit).error().code, Code::kMeasurementUnstable);
   audit.accounts[0].token.unaccounted_ns = 0;
   audit.accounts[0].band = kWidestBand + 0.01;

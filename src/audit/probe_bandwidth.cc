@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "measure/statistics.h"
+
 namespace boltbeam::audit {
 namespace {
 
@@ -39,6 +41,11 @@ Result<std::unique_ptr<ProbeBandwidth>> ProbeBandwidth::Create(runtime::KernelCa
   }
   // Read once, before the rounds: the best reading, because an interruption here would raise floors there.
   source->cache_gb_s_ = *std::ranges::max_element(rates);
+  if (source->pool_->size() > 1) {
+    constexpr std::uint32_t kBarrierSamples = 31;
+    BOLTBEAM_ASSIGN(const std::vector<double> barriers, measure::BarrierSamples(*source->pool_, kBarrierSamples));
+    source->barrier_ns_ = measure::Median(barriers);
+  }
   return source;
 }
 

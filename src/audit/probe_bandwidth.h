@@ -23,6 +23,11 @@ class ProbeBandwidth : public BandwidthSource {
   std::vector<double> Read() override;
   [[nodiscard]] double CacheGbS() const override { return cache_gb_s_; }
   [[nodiscard]] std::string Method() const override;
+  bool SweepCaches(std::uint32_t thread, std::uint32_t threads) override {
+    probe_.ReadGrains(thread, threads);
+    return true;
+  }
+  [[nodiscard]] double BarrierNs() const override { return barrier_ns_; }
 
  private:
   ProbeBandwidth(std::unique_ptr<runtime::ThreadPool> pool, measure::StreamProbe probe)
@@ -33,6 +38,7 @@ class ProbeBandwidth : public BandwidthSource {
   std::vector<std::size_t> shapes_;  // in use: the fastest few
   std::uint32_t repeats_ = 1;
   double cache_gb_s_ = 0;
+  double barrier_ns_ = 0;
   bool beyond_cache_ = true;
 };
 

@@ -15,6 +15,9 @@ struct EmbeddedFile {
 
 std::span<const EmbeddedFile> EmbeddedFiles();
 
+/// The scripts of Debian's libjs-vega that the report carries, by module: "vega-util".
+std::span<const EmbeddedFile> VegaScripts();
+
 /// The text of one registry; kInternal when the build did not embed it.
 Result<std::string_view> Embedded(std::string_view path);
 

@@ -237,6 +237,7 @@ class MachineEngine final : public Engine {
                         options_.threads, arena_,   programs_};
     machine_.prompt_tile = kernel::DefaultGeometry(*model_.head().format, facts_, true).columns;
     BOLTBEAM_ASSIGN(machine_.decode, BuildPlan(context, true));
+    SplitLaunches(machine_.decode, options_.faults, options_.threads);
     BOLTBEAM_ASSIGN(machine_.prompt, BuildPlan(context, false));
     std::vector<const kernel::Program*> all;
     for (const auto& [id, program] : programs_) all.push_back(&program);
@@ -245,7 +246,7 @@ class MachineEngine final : public Engine {
       for (Step& step : plan->steps) {
         BOLTBEAM_ASSIGN(step.function, kernels_->Get(*step.program));
       }
-      plan->Flatten(options_.threads);
+      plan->Flatten(options_.threads, plan == &machine_.decode ? options_.faults : Faults{});
     }
     std::string description = fmt::format("threads {}\n", options_.threads);
     for (const Step& step : machine_.decode.steps) {

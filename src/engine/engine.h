@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "chip/facts.h"
+#include "engine/faults.h"
 #include "engine/geometry_choice.h"
 #include "kernel/program.h"
 #include "model/cache_format.h"
@@ -38,6 +39,7 @@ struct Options {
   // turns of a useless loop (some 4 cycles each) before every row group, inside their generated code.
   std::string slow_part;
   std::uint32_t slow_turns = 0;
+  Faults faults;  // for those tests, too
 };
 
 struct MemoryUse {
@@ -74,6 +76,19 @@ struct Trace {
   std::vector<std::vector<std::uint64_t>> step_begin, step_end;
   std::vector<std::vector<std::uint64_t>> barrier_begin, barrier_end;  // wait at the end of each phase
   std::uint64_t token_begin = 0, token_end = 0;                        // on the calling thread
+};
+
+/// How a step of the decode plan is run apart from its token.
+struct Alone {
+  std::uint32_t step = 0;
+  std::uint32_t runs = 1;
+  std::int64_t most_items = 0;                       // of a thread's share in a run; 0: all of it
+  std::function<void(std::uint32_t thread)> before;  // on every thread before each run, untimed; may be empty
+};
+
+struct AloneTimes {
+  std::vector<std::vector<std::uint64_t>> ticks;  // [run][thread]
+  std::vector<double> shares;                     // [thread]: how much of its share a run computed
 };
 
 class Session;
@@ -118,6 +133,10 @@ class Session {
   /// and a token writes the less.
   virtual void KeepLogits(bool keep) = 0;
   virtual std::int32_t argmax() const = 0;  // computed by the plan's own kernel; lowest index wins a tie
+
+  /// Runs one step by itself, all threads at once, with what the last token left in memory; what it overwrites there
+  /// the next token computes anew. No times at all from a session that can't.
+  virtual Result<AloneTimes> RunAlone(const Alone& /*alone*/) { return AloneTimes{}; }
 
   /// Forgets all positions from `depth` on (bench restores a context so; greedy tests restart so).
   virtual Result<void> Truncate(std::uint64_t depth) = 0;

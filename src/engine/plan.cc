@@ -184,7 +184,16 @@ Result<Plan> BuildPlan(PlanContext& context, bool decode) {
   return plan;
 }
 
-void Plan::Flatten(std::uint32_t threads) {
+namespace {
+
+StepFault FaultOf(const Step& step, std::uint32_t thread, const Faults& faults) {
+  if (step.info.role != faults.part || !step.info.streams) return {};
+  return {thread == faults.late_thread ? faults.late_ns : 0, faults.scattered};
+}
+
+}  // namespace
+
+void Plan::Flatten(std::uint32_t threads, const Faults& faults) {
   calls.assign(threads, {});
   pointers.assign(threads, {});
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
@@ -195,8 +204,10 @@ void Plan::Flatten(std::uint32_t threads) {
     void* const* next = pointers[thread].data();
     for (const Step& step : steps) {
       const std::size_t count = step.buffers[thread].size();
-      calls[thread].push_back({step.function, next, static_cast<std::uint32_t>(count), step.work, step.piece_items,
-                               !step.shares.empty(), step.shares.empty() ? runtime::Range{} : step.shares[thread]});
+      const StepFault fault = FaultOf(step, thread, faults);
+      calls[thread].push_back({step.function, next, static_cast<std::uint32_t>(count), step.work,
+                               fault.scattered ? 0 : step.piece_items, !step.shares.empty(),
+                               step.shares.empty() ? runtime::Range{} : step.shares[thread], fault});
       next += count;
     }
   }

@@ -67,6 +67,7 @@ struct Call {
   std::int64_t piece_items = 0;
   bool has_share = false;  // else equal shares of the work
   runtime::Range share;
+  StepFault fault;  // none, but in tests
 
   [[nodiscard]] runtime::Range RangeOf(const PassSizes& pass, std::uint32_t thread, std::uint32_t threads) const {
     return has_share ? share : work.RangeOf(work.Count(pass), thread, threads);
@@ -87,7 +88,7 @@ struct Plan {
   std::vector<std::vector<void*>> pointers;              // [thread]: the buffers of all its calls
 
   /// Fills in calls from steps whose functions are known.
-  void Flatten(std::uint32_t threads);
+  void Flatten(std::uint32_t threads, const Faults& faults = {});
 };
 
 /// Buffers that all plans of an engine share.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/ticks.h"
 #include "kernel/families/gemv.h"
@@ -111,33 +112,57 @@ struct Stamps {
   }
 };
 
+void SpinFor(std::uint32_t ns) {
+  const std::uint64_t end = base::MonotonicNs() + ns;
+  while (base::MonotonicNs() < end) {
+  }
+}
+
+/// Every work item once, each far from the one before: a step of about the golden section of the range.
+void RunScattered(const Call& call, const runtime::Range& range) {
+  constexpr double kGoldenSection = 0.618;
+  const std::int64_t count = range.end - range.begin;
+  auto stride = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(count) * kGoldenSection));
+  while (std::gcd(stride, count) != 1) ++stride;
+  for (std::int64_t turn = 0, item = 0; turn < count; ++turn, item = (item + stride) % count) {
+    call.function(call.buffers, range.begin + item, range.begin + item + 1);
+  }
+}
+
 }  // namespace
 
 void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::uint32_t last_phase, Trace* trace) {
-  const std::uint32_t threads = m_.pool->size();
   m_.pool->Run([&](std::uint32_t thread) {
     const bool traced = trace != nullptr;
     const Stamps stamps(trace, thread);
-    const std::vector<Call>& calls = plan.calls[thread];
     std::uint32_t step_index = first_phase == 0 ? 0 : plan.phase_end[first_phase - 1];
     for (std::uint32_t phase = first_phase; phase < last_phase; ++phase) {
       for (; step_index < plan.phase_end[phase]; ++step_index) {
-        const Call& call = calls[step_index];
         if (traced) stamps.step_begin[step_index] = base::Ticks();
-        if (call.piece_items > 0) {
-          RunShared(plan, step_index, thread);
-        } else {
-          const runtime::Range range = call.RangeOf(pass_, thread, threads);
-          if (range.begin < range.end) call.function(call.buffers, range.begin, range.end);
-        }
+        RunCall(plan, step_index, thread);
         if (traced) stamps.step_end[step_index] = base::Ticks();
       }
       if (traced) stamps.barrier_begin[phase] = base::Ticks();
       m_.pool->Sync();
+      if (m_.options.faults.barrier_ns != 0) SpinFor(m_.options.faults.barrier_ns);
       if (traced) stamps.barrier_end[phase] = base::Ticks();
     }
   });
   first_turn_ += static_cast<std::uint32_t>(plan.steps.size());
+}
+
+void MachineSession::RunCall(const Plan& plan, std::uint32_t step, std::uint32_t thread) {
+  const Call& call = plan.calls[thread][step];
+  if (call.piece_items == 0) return RunRange(call, call.RangeOf(pass_, thread, m_.pool->size()));
+  if (call.fault.late_ns != 0) SpinFor(call.fault.late_ns);
+  RunShared(plan, step, thread);
+}
+
+void MachineSession::RunRange(const Call& call, const runtime::Range& range) {
+  if (call.fault.late_ns != 0) SpinFor(call.fault.late_ns);
+  if (range.begin >= range.end) return;
+  if (call.fault.scattered) return RunScattered(call, range);
+  call.function(call.buffers, range.begin, range.end);
 }
 
 namespace {

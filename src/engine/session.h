@@ -45,6 +45,7 @@ class MachineSession final : public Session {
   std::int32_t argmax() const override;
   void KeepLogits(bool keep) override { keep_logits_ = keep; }
   Result<void> Truncate(std::uint64_t depth) override;
+  Result<AloneTimes> RunAlone(const Alone& alone) override;
 
  private:
   Result<void> Check(std::span<const std::int32_t> tokens) const;
@@ -55,6 +56,10 @@ class MachineSession final : public Session {
   /// Norm, head and argmax of one column of the stream, through the decode plan.
   void FinishColumn(std::uint64_t column);
 
+  /// Work items of a step, with the faults that a test has put into it.
+  static void RunRange(const Call& call, const runtime::Range& range);
+  /// A thread's part of a step.
+  void RunCall(const Plan& plan, std::uint32_t step, std::uint32_t thread);
   /// A thread's part of a step whose threads take pieces of each other's shares.
   void RunShared(const Plan& plan, std::uint32_t step, std::uint32_t thread);
 

@@ -19,7 +19,10 @@ const Region& Innermost(const Region& region) {
 }  // namespace
 
 Result<double> InstructionsPerWeight(const formats::Format& format, const VectorFacts& facts) {
-  const GemvGeometry geometry = DefaultGeometry(format, facts, false);
+  return InstructionsPerWeight(format, DefaultGeometry(format, facts, false));
+}
+
+Result<double> InstructionsPerWeight(const formats::Format& format, const GemvGeometry& geometry) {
   BOLTBEAM_ASSIGN(const WeightLayout layout, LayoutFor(format, geometry));
   const std::uint64_t turn = std::uint64_t{layout.elements} * geometry.unroll;  // elements of each row
   BOLTBEAM_ASSIGN(const Program program, BuildGemv(layout, geometry, {.rows = layout.lanes, .cols = 2 * turn}));

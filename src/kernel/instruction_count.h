@@ -11,5 +11,7 @@ namespace boltbeam::kernel {
 /// in the innermost loop, but no loads, which have units of their own and are often operands of what uses them.
 /// kKernelIllegal when no product of this format is generated.
 Result<double> InstructionsPerWeight(const formats::Format& format, const VectorFacts& facts);
+/// The same for a geometry of one column.
+Result<double> InstructionsPerWeight(const formats::Format& format, const GemvGeometry& geometry);
 
 }  // namespace boltbeam::kernel

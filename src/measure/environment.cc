@@ -175,6 +175,8 @@ Counters CounterReader::Read() const {
   cpu >> name;
   for (int column = 1; cpu >> value; ++column) {
     if (column == kStealColumn) counters.steal_ticks = value;
+    constexpr std::array kBusyColumns = {1, 2, 3, 6, 7};  // user, nice, system, interrupts hard and soft
+    if (std::ranges::find(kBusyColumns, column) != kBusyColumns.end()) counters.busy_ticks += value;
   }
   for (const std::string& path : thermal_paths_) {
     std::ifstream stream(path);
@@ -183,6 +185,10 @@ Counters CounterReader::Read() const {
   ReadThreads(root_, counters);
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
+    const auto us = [](const timeval& time) {
+      return static_cast<std::uint64_t>(time.tv_sec * 1'000'000 + time.tv_usec);
+    };
+    counters.own_cpu_us = us(usage.ru_utime) + us(usage.ru_stime);
     counters.involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw);
     counters.major_faults = static_cast<std::uint64_t>(usage.ru_majflt);
     counters.minor_faults = static_cast<std::uint64_t>(usage.ru_minflt);
@@ -191,6 +197,13 @@ Counters CounterReader::Read() const {
 }
 
 Counters ReadCounters(const std::string& root) { return CounterReader(root).Read(); }
+
+double OtherCpus(const Counters& before, const Counters& after, double wall_ns) {
+  constexpr double kTickNs = 1e7;
+  const double busy_ns = kTickNs * static_cast<double>(after.busy_ticks - before.busy_ticks);
+  const double own_ns = 1e3 * static_cast<double>(after.own_cpu_us - before.own_cpu_us);
+  return wall_ns > 0 ? std::max(0.0, busy_ns - own_ns) / wall_ns : 0;
+}
 
 std::string_view CauseName(Cause cause) {
   constexpr std::array<std::string_view, static_cast<std::size_t>(Cause::kCount)> kNames = {

@@ -24,11 +24,15 @@ struct Counters {
   std::uint64_t thermal_throttles = 0;  // of all CPUs
   std::uint64_t waited_ns = 0;          // that this process's threads were ready to run and did not
   bool waits_known = false;             // the kernel keeps waited_ns
+  std::uint64_t busy_ticks = 0;         // of all CPUs, computing for whom ever, in 1/100 s
+  std::uint64_t own_cpu_us = 0;         // of this process's threads
 };
 
 /// What happened between two readings; a counter that went back, as those of threads that ended, gives 0.
 Counters operator-(const Counters& after, const Counters& before);
 Counters& operator+=(Counters& sum, const Counters& more);
+/// CPUs that other processes kept busy between two readings.
+double OtherCpus(const Counters& before, const Counters& after, double wall_ns);
 
 /// Looks once where the counters are, so that reading them between windows costs little.
 class CounterReader {

@@ -156,5 +156,18 @@ TEST(ClockTest, AClockThatStandsStillIsRefused) {
   EXPECT_DOUBLE_EQ(NsPerTick(0, 0, 200, 100).value(), 0.5);
 }
 
+TEST(OtherCpusTest, WhatIsBusyAndNotOurs) {
+  Counters before, after;
+  before.busy_ticks = 1000;
+  after.busy_ticks = 1300;  // 3 s of all CPUs
+  before.own_cpu_us = 5'000'000;
+  after.own_cpu_us = 7'000'000;
+  EXPECT_DOUBLE_EQ(OtherCpus(before, after, 2e9), 0.5);
+  after.own_cpu_us = 9'000'000;  // the ticks are coarse: never less than nothing
+  EXPECT_EQ(OtherCpus(before, after, 2e9), 0);
+  EXPECT_GT(ReadCounters().busy_ticks, 0U);
+  EXPECT_GT(ReadCounters().own_cpu_us, 0U);
+}
+
 }  // namespace
 }  // namespace boltbeam::measure

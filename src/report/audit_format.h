@@ -1,9 +1,12 @@
-// What `audit` shows: the account of each depth as a table and its tie-out, or all numbers as JSON.
+// What `audit` shows: the account of each depth as tables, or all numbers as JSON.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "audit/audit.h"
+#include "chip/facts.h"
 #include "engine/engine.h"
 
 namespace boltbeam::report {
@@ -17,10 +20,33 @@ struct AuditSubject {
   std::uint32_t threads = 0;
   std::string kv_format;
   engine::MemoryUse memory;
+  std::vector<chip::Fact> facts = {};  // of the machine, measured and detected, for the page
+  double peak_gop_s = 0;               // 0: not known
 };
 
-std::string AuditText(const AuditSubject& subject, const audit::Audit& audit);
-std::string AuditMarkdown(const AuditSubject& subject, const audit::Audit& audit);
+/// Another program's account of the same token, as `compare -o json` writes it.
+struct Comparison {
+  struct Region {
+    std::string name;
+    double ours_ns = 0, theirs_ns = 0;
+  };
+  std::string other;
+  std::vector<Region> regions;
+  double residual_ns = 0;
+  std::string sentence;
+};
+
+/// kJson when the text is no comparison; where names it in errors.
+Result<Comparison> ReadComparison(std::string_view text, const std::string& where);
+
+/// What is shown beside the parts and the tie-out.
+struct AuditView {
+  bool why = false;     // causes, the wall, threads, kernels alone
+  bool layers = false;  // a row for each layer
+};
+
+std::string AuditText(const AuditSubject& subject, const audit::Audit& audit, const AuditView& view = {});
+std::string AuditMarkdown(const AuditSubject& subject, const audit::Audit& audit, const AuditView& view = {});
 std::string AuditJson(const AuditSubject& subject, const audit::Audit& audit);
 
 /// What a person should know before believing the numbers; empty when nothing is to be said.

@@ -1,0 +1,56 @@
+// Why a token takes longer than its floor: causes from measured facts, each with what its cure gives back at most.
+//
+// A cause never takes what another one has: what a late thread or too many launches cost a part is not its rate's.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "audit/account.h"
+
+namespace boltbeam::audit {
+
+/// What is known of a part from the plan, before anything runs. 0 and empty: not known.
+struct PartPlan {
+  std::string role, format;
+  std::string geometry;              // knobs as text
+  std::string dot, best_dot;         // the instruction used, and the one that this chip is best at
+  double instructions_per_byte = 0;  // vector instructions for a byte of the stored table
+  // With scales written out: instructions and stored bytes over those now.
+  double words_instructions = 0, words_growth = 0;
+};
+
+/// What the session tells beside its stamps. 0: not known.
+struct SessionFacts {
+  double throttled_share = 0;            // of the wall's time: threads stopped by a quota of CPU time
+  double other_cpus = 0;                 // that other processes of this machine kept busy
+  double barrier_ns = 0;                 // of a barrier among the same threads that does nothing else
+  double reference_gb_s = 0;             // what so many threads read when this chip was measured
+  double latency_ns = 0;                 // of a load from memory
+  std::vector<std::string> idle_routes;  // fusions that exist and that the plan does not take
+};
+
+struct CauseKind {
+  std::string_view kind, meaning;
+};
+/// Every kind there is, with what it means for a person.
+std::span<const CauseKind> CauseKinds();
+
+/// The largest first; nothing that is within what the session can't tell apart.
+std::vector<Cause> CausesOf(const Account& account, std::span<const PartPlan> plans, const SessionFacts& facts);
+
+/// A cause worth less of the token than that is in the list, but no finding.
+inline constexpr double kFindingShare = 0.02;
+
+/// Causes of one kind and role, in all formats.
+struct Finding {
+  const Cause* cause = nullptr;  // the largest of them; as long as the account lives
+  double recoverable_ns = 0;     // of all
+};
+/// The largest, when it is one.
+std::optional<Finding> FindingOf(const Account& account);
+
+}  // namespace boltbeam::audit

@@ -1,0 +1,110 @@
+#include "report/account_page.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "example_audit.h"
+#include "report/perfetto.h"
+
+namespace boltbeam::report {
+namespace {
+
+std::string Page(const AuditSubject& subject, const std::optional<Comparison>& comparison = {}) {
+  const Result<std::string> page = AuditPage(subject, ExampleAudit(), comparison);
+  EXPECT_TRUE(page) << page.error().Message();
+  return page.value_or("");
+}
+
+std::string EmbeddedJson(const std::string& page) {
+  const std::string open = "<script type=\"application/json\" id=\"account\">";
+  const std::size_t begin = page.find(open) + open.size();
+  return page.substr(begin, page.find("</script>", begin) - begin);
+}
+
+TEST(AccountPage, IsOneFileBelowAMegabyteThatLoadsNothing) {
+  const std::string page = Page(ExampleSubject());
+  EXPECT_LT(page.size(), 1'000'000U);
+  for (const char* loader :
+       {"src=\"", "@import", "url(", "href=\"http", "sourceMappingURL", "<link rel=\"stylesheet"}) {
+    EXPECT_EQ(page.find(loader), std::string::npos) << loader;
+  }
+}
+
+TEST(AccountPage, HasEverySectionAndEveryChart) {
+  const std::string page = Page(ExampleSubject(), Comparison{"other 1.0", {{"head", 2e6, 3e6}}, 1e4, "It wins."});
+  for (const char* chart : {"waterfall", "recoverable", "roofline", "layers", "timeline", "curve", "beside"}) {
+    EXPECT_NE(page.find(std::string("data-chart=\"") + chart), std::string::npos) << chart;
+  }
+  for (const char* text :
+       {"A token at depth 0", "A token at depth 4096", "Against the depth", "Beside other 1.0",
+        "measured and published", "What this can't tell you", "<dt>floor</dt>", "The account closes"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  }
+}
+
+TEST(AccountPage, CarriesItsNumbersAsJson) {
+  const nlohmann::json document = nlohmann::json::parse(EmbeddedJson(Page(ExampleSubject())));
+  EXPECT_EQ(document["schema"], "boltbeam.audit.v1");
+  EXPECT_EQ(document["depths"].size(), 2U);
+  const nlohmann::json& depth = document["depths"][0];
+  EXPECT_EQ(depth["timeline"]["spans"].size(), 2U * 2 * 17);
+  EXPECT_EQ(depth["steps"]["rows"].size(), 17U);
+  const nlohmann::json& wall = depth["wall"];
+  EXPECT_NEAR(wall["kernels_sum_ns"].get<double>() - wall["overlap_ns"].get<double>(),
+              wall["kernels_union_ns"].get<double>(), 1);
+  EXPECT_FALSE(depth["causes"].empty());
+}
+
+TEST(AccountPage, NamesFromFilesStayText) {
+  AuditSubject subject = ExampleSubject();
+  subject.model_filename = "</script><script>alert(1)</script>\"'&\u202egguf.exe";
+  subject.model_type = "<img onerror=alert(2)>";
+  const std::string page = Page(subject, Comparison{"<b>", {{"<i>", 1, 2}}, 0, "<u>"});
+  for (const char* live : {"<script>alert", "<img", "<b>&lt;", "<i>", "<u>", "\u202e"}) {
+    EXPECT_EQ(page.find(live), std::string::npos) << live;
+  }
+  EXPECT_NO_THROW(nlohmann::json::parse(EmbeddedJson(page)));
+}
+
+TEST(AccountText, FitsATerminalWithEverythingShown) {
+  const std::string text = AuditText(ExampleSubject(), ExampleAudit(), {.why = true, .layers = true});
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; }), 80) << line;
+    EXPECT_EQ(line.find("…"), std::string::npos) << line;
+  }
+  for (const char* word : {"union of kernels", "imbalance", "cold", "Lever:", "4096"}) {
+    EXPECT_NE(text.find(word), std::string::npos) << word;
+  }
+  const std::string markdown = AuditMarkdown(ExampleSubject(), ExampleAudit(), {.why = true, .layers = true});
+  for (const char* word : {"### Causes", "### Wall", "### Threads", "### Layers", "## What this can't tell"}) {
+    EXPECT_NE(markdown.find(word), std::string::npos) << word;
+  }
+}
+
+TEST(Perfetto, EverySpanIsAnEventOnItsThread) {
+  const nlohmann::json trace = nlohmann::json::parse(PerfettoTrace(ExampleSubject(), ExampleAudit()));
+  const nlohmann::json& events = trace["traceEvents"];
+  EXPECT_EQ(std::ranges::count_if(events, [](const auto& event) { return event["ph"] == "X"; }), 2 * 2 * 2 * 17);
+  const auto kernel =
+      std::ranges::find_if(events, [](const auto& event) { return event.value("name", "") == "ffn_down"; });
+  ASSERT_NE(kernel, events.end());
+  EXPECT_EQ((*kernel)["args"]["format"], "Q6_K");
+  EXPECT_NEAR((*kernel)["dur"].get<double>(), 310, 1e-9);  // microseconds
+}
+
+TEST(ReadComparisonTest, TakesWhatCompareWritesAndRefusesAllElse) {
+  const auto comparison =
+      ReadComparison(R"({"residual_ns":5,"regions":[{"region":"head","ours_ns":1,"theirs_ns":2}]})", "a.json");
+  ASSERT_TRUE(comparison) << comparison.error().Message();
+  EXPECT_EQ(comparison->regions[0].name, "head");
+  for (const char* bad : {"", "{}", "[]", R"({"regions":[]})", R"({"regions":[{"region":1}]})"}) {
+    EXPECT_EQ(ReadComparison(bad, "a.json").error().code, Code::kJson) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace boltbeam::report

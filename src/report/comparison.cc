@@ -1,0 +1,28 @@
+#include <nlohmann/json.hpp>
+
+#include "report/audit_format.h"
+
+namespace boltbeam::report {
+
+Result<Comparison> ReadComparison(std::string_view text, const std::string& where) {
+  const auto bad = [&](const std::string& found) {
+    return Fail(Code::kJson, where, found, "what compare -o json writes: regions with region, ours_ns and theirs_ns");
+  };
+  try {
+    const nlohmann::json document = nlohmann::json::parse(text);
+    Comparison comparison;
+    comparison.other = document.value("theirs", std::string("the other program"));
+    comparison.residual_ns = document.value("residual_ns", 0.0);
+    comparison.sentence = document.value("sentence", std::string());
+    for (const nlohmann::json& row : document.at("regions")) {
+      comparison.regions.push_back(
+          {row.at("region").get<std::string>(), row.at("ours_ns").get<double>(), row.at("theirs_ns").get<double>()});
+    }
+    if (comparison.regions.empty()) return bad("no regions");
+    return comparison;
+  } catch (const nlohmann::json::exception& error) {
+    return bad(error.what());
+  }
+}
+
+}  // namespace boltbeam::report
