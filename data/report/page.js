@@ -30,6 +30,7 @@
       background: null,
       axis: Object.assign({ gridColor: c.line, domainColor: c.soft, tickColor: c.soft, labelFontSize: 12, titleFontSize: 12,
         titleFontWeight: 400, labelLimit: 400 }, text),
+      axisX: { labelFlush: true, labelOverlap: 'parity' },
       legend: Object.assign({ labelFontSize: 12, titleFontSize: 12 }, text),
     };
   }
@@ -102,7 +103,7 @@
       ],
       axes: [
         { orient: 'bottom', scale: 'x', grid: true, title: narrow ? 'µs given back at most' : 'µs of a token that the cure gives back at most', tickCount: Math.max(2, width / 150) },
-        { orient: 'left', scale: 'y', ticks: false, domain: false, labelLimit: Math.max(120, width * 0.48) },
+        { orient: 'left', scale: 'y', ticks: false, domain: false, labelLimit: Math.max(160, width * 0.6) },
       ],
       marks: [
         { type: 'rect', from: { data: 'rows' }, encode: { enter: {

@@ -17,13 +17,22 @@ namespace {
 constexpr std::size_t kLeastPairs = 5;
 
 // The sum of both kinds of tokens orders them: symmetric, so that leaving out the outer ones favours neither.
-// Pairs during which the memory changed its speed are left out, unless hardly any others are left.
+// Pairs during which the memory changed its speed are left out, unless hardly any others are left: those between whose
+// bandwidth readings it did, and those whose two windows differ by more than what tells such a change, counted from what
+// the windows of all pairs differ by.
 std::vector<std::size_t> ChoosePairs(std::span<const Pair> pairs) {
-  const auto held = static_cast<std::size_t>(std::ranges::count(pairs, false, &Pair::memory_moved));
+  std::vector<double> ratios;
+  for (const Pair& pair : pairs) ratios.push_back(std::log(pair.token_ns / pair.traced.total));
+  const double middle = measure::Median(ratios);
+  const auto moved = [&](std::size_t index) {
+    return pairs[index].memory_moved || std::abs(ratios[index] - middle) > kMovedShare;
+  };
+  std::size_t held = 0;
+  for (std::size_t index = 0; index < pairs.size(); ++index) held += moved(index) ? 0 : 1;
   std::vector<std::size_t> candidates;
   std::vector<double> totals;
   for (std::size_t index = 0; index < pairs.size(); ++index) {
-    if (pairs[index].memory_moved && held >= 2 * kLeastPairs) continue;
+    if (moved(index) && held >= 2 * kLeastPairs) continue;
     candidates.push_back(index);
     totals.push_back(pairs[index].token_ns + pairs[index].traced.total);
   }

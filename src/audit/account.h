@@ -132,6 +132,10 @@ struct Account {
 /// What may remain unaccounted, as a share of the token.
 inline constexpr double kResidualBudget = 0.01;
 
+/// A shared machine's memory switches between speeds that differ by a third and more; what drifts less stays in the
+/// band.
+inline constexpr double kMovedShare = 0.1;
+
 /// A wider band lets a part be twice as fast as its floor, and refuses nothing any more.
 inline constexpr double kWidestBand = 0.5;
 

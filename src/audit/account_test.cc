@@ -168,6 +168,16 @@ TEST(AccountTest, PairsDuringWhichTheMemoryChangedItsSpeedAreLeftOut) {
   EXPECT_LT(session.Build()->read_bandwidth_gb_s, 10);
 }
 
+TEST(AccountTest, PairsBetweenWhoseWindowsTheMemoryChangedItsSpeedAreLeftOut) {
+  Pairs session;
+  Pairs other;
+  session.pairs.insert(session.pairs.end(), other.pairs.begin(), other.pairs.end());
+  for (std::size_t i = 13; i < 20; ++i) session.pairs[i].token_ns *= 1.3;
+  const Result<Account> account = session.Build();
+  ASSERT_TRUE(account) << account.error().Message();
+  EXPECT_NEAR(account->token.unaccounted_ns, 2000, 1e-6);
+}
+
 TEST(AccountTest, ASmallModelsPartMayBeFasterByWhatACacheCanHold) {
   Pairs session;
   for (Pair& pair : session.pairs) pair.read_gb_s = {8, 8.5};

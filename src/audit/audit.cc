@@ -20,9 +20,6 @@ constexpr std::uint32_t kMostWindowTokens = 32;
 constexpr double kWindowNs = 4e6;  // short, so that both kinds see the same machine; at least one token
 constexpr std::size_t kPairs = 4;  // of windows in a round
 constexpr std::size_t kLeastRounds = 8;
-// A shared machine's memory switches between speeds that differ by a third and more; what drifts less stays in the
-// band.
-constexpr double kMovedShare = 0.1;
 
 struct DepthRun {
   engine::Engine& engine;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -38,7 +39,8 @@ std::string Figure(const std::string& figure, const std::string& what) {
 
 std::string Causes(const audit::Account& account, std::size_t index) {
   if (account.causes.empty()) return Paragraph("Nothing beyond what the session can't tell apart.");
-  std::string text = Chart("recoverable", index, "What each cure gives back at most; the table below has the numbers");
+  std::string text = Paragraph(TollText(account));
+  text += Chart("recoverable", index, "What each cure gives back at most; the table below has the numbers");
   text += Scrolling(CausesTable(account));
   std::string evidence = "<ul>\n";
   for (const audit::Cause& cause : account.causes) {
@@ -79,8 +81,8 @@ std::string DepthSection(const audit::Audit& audit, std::size_t index) {
                 "Operations a second over operations a byte, a point for each part; the parts table has the numbers");
   text += Paragraph(
       "The line is what the memory gives at each number of operations a byte. A point on it is at its floor; "
-      "the larger the point, the larger its share of the token. Parts that only touch activations have no "
-      "operations counted and no point.",
+      "the larger the point, the larger its share of the token. Parts for which no operations are counted have no "
+      "point.",
       " class=\"soft\"");
   text += "<h3>In the token and alone</h3>\n" + Scrolling(AloneTable(account));
   text += "<h3>Layer by layer</h3>\n" +
@@ -171,7 +173,7 @@ Result<std::string> AuditPage(const AuditSubject& subject, const audit::Audit& a
     }
   }
   body += Closing(subject, audit);
-  const std::string title = "Audit of " + Inert(subject.model_filename);
+  const std::string title = "Audit of " + Inert(std::filesystem::path(subject.model_filename).filename().string());
   const std::string about =
       fmt::format("{}, {} threads, {}; {}; boltbeam {}", Inert(subject.model_type), subject.threads,
                   Inert(subject.machine), audit.environment.date, audit.environment.boltbeam_version);

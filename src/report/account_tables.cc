@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
+#include "audit/toll_fit.h"
 #include "audit/why.h"
 #include "report/units.h"
 
@@ -253,6 +255,26 @@ Table ComparisonTable(const Comparison& comparison) {
                Decimal((region.theirs_ns - region.ours_ns) / kMicro, 1)});
   }
   return table;
+}
+
+std::string TollText(const audit::Account& account) {
+  std::map<std::tuple<std::string, std::string, std::uint64_t>, audit::Launches> kinds;
+  for (const audit::Part& part : account.parts) {
+    if (!part.streams || part.stored_bytes == 0) continue;
+    for (const audit::StepTime& step : account.steps) {
+      if (step.role != part.role || step.format != part.format) continue;
+      audit::Launches& kind = kinds[{step.role, step.format, step.bytes}];
+      kind.name = RowName(step.role, step.format);
+      kind.bytes = step.floor_ns * account.read_bandwidth_gb_s;
+      kind.now_ns = (kind.now_ns * kind.count + step.now_ns) / (kind.count + 1);
+      ++kind.count;
+    }
+  }
+  std::vector<audit::Launches> launches;
+  for (auto& [key, kind] : kinds) launches.push_back(std::move(kind));
+  if (launches.empty()) return {};
+  return "Toll or rate: " + audit::DescribeToll(audit::FitToll(launches, account.read_bandwidth_gb_s, account.band)) +
+         ".";
 }
 
 std::string VerdictText(const audit::Account& account) {

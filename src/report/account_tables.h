@@ -36,6 +36,8 @@ Table ComparisonTable(const Comparison& comparison);
 std::string RateText(const audit::Account& account);
 /// "qwen3 596M Q4_K, 2 threads, depth 0; ..."
 std::string AccountHeading(const AuditSubject& subject, const audit::Account& account);
+/// Whether kernels lose their time per launch or with their bytes: a fit over tables of all sizes.
+std::string TollText(const audit::Account& account);
 std::string MethodText(const audit::Audit& audit, const audit::Account& account);
 /// Whether the account closes, in a sentence with the residual and its budget.
 std::string VerdictText(const audit::Account& account);

@@ -29,6 +29,7 @@ std::string AuditText(const AuditSubject& subject, const audit::Audit& audit, co
     if (view.why) {
       text += fmt::format("\n{}\n{}\n{}\n{}\n", WallTable(account).Text(), ThreadsTable(account).Text(),
                           AloneTable(account).Text(), CausesText(account));
+      text += "\n" + Wrap(TollText(account)) + "\n\n";
     }
     if (view.layers) text += "\n" + LayersTable(account).Text();
     text += Wrap(MethodText(audit, account)) + "\n";
