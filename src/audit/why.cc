@@ -153,7 +153,8 @@ class Finder {
                                 roofline::BytesInFlight(a_.read_bandwidth_gb_s, facts_.latency_ns) / 1e3,
                                 roofline::BytesInFlight(rate, facts_.latency_ns) / 1e3);
       }
-      Add(kind, &part, excess, std::move(evidence),
+      // Alone it is at its floor: all that speaks against the token is how far beyond the band it is.
+      Add(kind, &part, kind == "rate" ? excess : excess - a_.band * part.floor_ns, std::move(evidence),
           kind == "rate" ? "knobs order, prefetch, unroll, vectors" : "knobs prefetch, hint; a quieter machine");
     } else if (kind == "small" || kind == "barrier") {
       Add("small", &part, excess,

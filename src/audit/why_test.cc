@@ -47,7 +47,7 @@ struct Case {
   /// The largest finding, or none.
   Cause Finding() {
     account.causes = CausesOf(account, plans, facts);
-    const std::optional<Finding> finding = FindingOf(account);
+    const auto finding = FindingOf(account);
     return finding ? *finding->cause : Cause{.kind = "none", .role = {}, .format = {}, .evidence = {}, .lever = {}};
   }
   Cause Of(std::string_view kind) {

@@ -120,9 +120,9 @@ std::string Closing(const AuditSubject& subject, const audit::Audit& audit) {
   return text + "</dl>\n</section>\n";
 }
 
-// In a script element only the end tag and comments are special: no < remains.
+// In a script element only the end tag and comments are special: no < remains, and nothing but ASCII.
 std::string ForScript(const Json& document) {
-  std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = document.dump(-1, ' ', true, Json::error_handler_t::replace);
   for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
     text.replace(at, 1, "\\u003c");
   return text;

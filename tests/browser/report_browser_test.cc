@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/pending_file.h"
+#include "base/paths.h"
 #include "example_audit.h"
 #include "report/account_page.h"
 
