@@ -51,10 +51,10 @@ std::string Show(const Arguments& arguments, const Globals& globals, const repor
                                 : report::AuditText(subject, audit, arguments.view);
 }
 
-Result<std::optional<report::Comparison>> BesideOf(const Arguments& arguments) {
+Result<std::optional<report::OtherProgram>> BesideOf(const Arguments& arguments) {
   if (arguments.beside.empty()) return std::nullopt;
   BOLTBEAM_ASSIGN(const std::string text, base::ReadWholeFile(arguments.beside));
-  BOLTBEAM_ASSIGN(report::Comparison comparison, report::ReadComparison(text, arguments.beside));
+  BOLTBEAM_ASSIGN(report::OtherProgram comparison, report::ReadComparison(text, arguments.beside));
   return comparison;
 }
 
@@ -69,7 +69,7 @@ void OpenPage(const std::string& path) {
 }
 
 Result<void> WriteFiles(const Arguments& arguments, const base::Paths& paths, const report::AuditSubject& subject,
-                        const audit::Audit& audit, const std::optional<report::Comparison>& comparison) {
+                        const audit::Audit& audit, const std::optional<report::OtherProgram>& comparison) {
   std::string html = arguments.html;
   if (html.empty() && arguments.open) html = (paths.cache / "audit.html").string();
   if (!html.empty()) {
@@ -98,7 +98,7 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   audit::Options options;
   options.seconds = arguments.seconds;
   BOLTBEAM_ASSIGN(options.depths, measure::ParseRanges("--depth", arguments.depths));
-  BOLTBEAM_ASSIGN(const std::optional<report::Comparison> comparison, BesideOf(arguments));
+  BOLTBEAM_ASSIGN(const std::optional<report::OtherProgram> comparison, BesideOf(arguments));
   CatchInterrupts();
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
   BOLTBEAM_TRY(measure::RefuseSparse(model));

@@ -95,7 +95,7 @@ std::string DepthSection(const audit::Audit& audit, std::size_t index) {
   return text + Paragraph(MethodText(audit, account), " class=\"soft\"") + "</section>\n";
 }
 
-std::string Compared(const Comparison& comparison) {
+std::string Compared(const OtherProgram& comparison) {
   return fmt::format("<section>\n<h2>Beside {}</h2>\n", EscapeHtml(Inert(comparison.other))) +
          Chart("beside", 0, "Regions of both programs; the table below has the numbers") +
          Scrolling(ComparisonTable(comparison)) +
@@ -149,7 +149,7 @@ Result<std::string> Scripts() {
 }  // namespace
 
 Result<std::string> AuditPage(const AuditSubject& subject, const audit::Audit& audit,
-                              const std::optional<Comparison>& comparison) {
+                              const std::optional<OtherProgram>& comparison) {
   BOLTBEAM_ASSIGN(const std::string_view css, base::Embedded("report/page.css"));
   BOLTBEAM_ASSIGN(const std::string scripts, Scripts());
   Json document = AuditDocument(subject, audit, true);
@@ -167,7 +167,7 @@ Result<std::string> AuditPage(const AuditSubject& subject, const audit::Audit& a
     Json& beside = document["comparison"];
     beside["other"] = comparison->other;
     beside["residual_ns"] = comparison->residual_ns;
-    for (const Comparison::Region& region : comparison->regions) {
+    for (const OtherProgram::Region& region : comparison->regions) {
       beside["regions"].push_back(
           {{"region", region.name}, {"ours_ns", region.ours_ns}, {"theirs_ns", region.theirs_ns}});
     }

@@ -12,6 +12,6 @@ namespace boltbeam::report {
 /// from that JSON by Vega's scripts, which the page carries. Text from files is escaped. kInternal when the build did
 /// not embed the scripts.
 Result<std::string> AuditPage(const AuditSubject& subject, const audit::Audit& audit,
-                              const std::optional<Comparison>& comparison = {});
+                              const std::optional<OtherProgram>& comparison = {});
 
 }  // namespace boltbeam::report

@@ -7,12 +7,11 @@
 #include <sstream>
 
 #include "example_audit.h"
-#include "report/perfetto.h"
 
 namespace boltbeam::report {
 namespace {
 
-std::string Page(const AuditSubject& subject, const std::optional<Comparison>& comparison = {}) {
+std::string Page(const AuditSubject& subject, const std::optional<OtherProgram>& comparison = {}) {
   const Result<std::string> page = AuditPage(subject, ExampleAudit(), comparison);
   EXPECT_TRUE(page) << page.error().Message();
   return page.value_or("");
@@ -34,7 +33,7 @@ TEST(AccountPage, IsOneFileBelowAMegabyteThatLoadsNothing) {
 }
 
 TEST(AccountPage, HasEverySectionAndEveryChart) {
-  const std::string page = Page(ExampleSubject(), Comparison{"other 1.0", {{"head", 2e6, 3e6}}, 1e4, "It wins."});
+  const std::string page = Page(ExampleSubject(), OtherProgram{"other 1.0", {{"head", 2e6, 3e6}}, 1e4, "It wins."});
   for (const char* chart : {"waterfall", "recoverable", "roofline", "layers", "timeline", "curve", "beside"}) {
     EXPECT_NE(page.find(std::string("data-chart=\"") + chart), std::string::npos) << chart;
   }
@@ -62,7 +61,7 @@ TEST(AccountPage, NamesFromFilesStayText) {
   AuditSubject subject = ExampleSubject();
   subject.model_filename = "</script><script>alert(1)</script>\"'&\u202egguf.exe";
   subject.model_type = "<img onerror=alert(2)>";
-  const std::string page = Page(subject, Comparison{"<b>", {{"<i>", 1, 2}}, 0, "<u>"});
+  const std::string page = Page(subject, OtherProgram{"<b>", {{"<i>", 1, 2}}, 0, "<u>"});
   for (const char* live : {"<script>alert", "<img", "<b>&lt;", "<i>", "<u>", "\u202e"}) {
     EXPECT_EQ(page.find(live), std::string::npos) << live;
   }
@@ -85,22 +84,12 @@ TEST(AccountText, FitsATerminalWithEverythingShown) {
   }
 }
 
-TEST(Perfetto, EverySpanIsAnEventOnItsThread) {
-  const nlohmann::json trace = nlohmann::json::parse(PerfettoTrace(ExampleSubject(), ExampleAudit()));
-  const nlohmann::json& events = trace["traceEvents"];
-  EXPECT_EQ(std::ranges::count_if(events, [](const auto& event) { return event["ph"] == "X"; }), 2 * 2 * 2 * 17);
-  const auto kernel =
-      std::ranges::find_if(events, [](const auto& event) { return event.value("name", "") == "ffn_down"; });
-  ASSERT_NE(kernel, events.end());
-  EXPECT_EQ((*kernel)["args"]["format"], "Q6_K");
-  EXPECT_NEAR((*kernel)["dur"].get<double>(), 310, 1e-9);  // microseconds
-}
-
 TEST(ReadComparisonTest, TakesWhatCompareWritesAndRefusesAllElse) {
-  const auto comparison =
-      ReadComparison(R"({"residual_ns":5,"regions":[{"region":"head","ours_ns":1,"theirs_ns":2}]})", "a.json");
+  const auto comparison = ReadComparison(
+      R"({"residual_ns":5,"theirs":"other 1","regions":[{"region":"head","ours_ns":1,"theirs_ns":2}]})", "a.json");
   ASSERT_TRUE(comparison) << comparison.error().Message();
   EXPECT_EQ(comparison->regions[0].name, "head");
+  EXPECT_EQ(comparison->other, "other 1");
   for (const char* bad : {"", "{}", "[]", R"({"regions":[]})", R"({"regions":[{"region":1}]})"}) {
     EXPECT_EQ(ReadComparison(bad, "a.json").error().code, Code::kJson) << bad;
   }

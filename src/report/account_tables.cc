@@ -245,12 +245,12 @@ Table FactsTable(const std::vector<chip::Fact>& facts) {
   return table;
 }
 
-Table ComparisonTable(const Comparison& comparison) {
+Table ComparisonTable(const OtherProgram& comparison) {
   Table table({{"region", "region", Align::kLeft},
                {"ours µs", "ours_ns"},
                {"theirs µs", "theirs_ns"},
                {"difference µs", "difference_ns"}});
-  for (const Comparison::Region& region : comparison.regions) {
+  for (const OtherProgram::Region& region : comparison.regions) {
     table.Add({region.name, Decimal(region.ours_ns / kMicro, 1), Decimal(region.theirs_ns / kMicro, 1),
                Decimal((region.theirs_ns - region.ours_ns) / kMicro, 1)});
   }

@@ -30,7 +30,7 @@ Table DepthsTable(const audit::Audit& audit);
 /// What was measured of the chip beside what is published or detected.
 Table FactsTable(const std::vector<chip::Fact>& facts);
 /// Regions of another program beside ours.
-Table ComparisonTable(const Comparison& comparison);
+Table ComparisonTable(const OtherProgram& comparison);
 
 /// "91.04 tok/s; limit 98.04 tok/s; 92.9 % of the limit."
 std::string RateText(const audit::Account& account);

@@ -25,7 +25,7 @@ struct AuditSubject {
 };
 
 /// Another program's account of the same token, as `compare -o json` writes it.
-struct Comparison {
+struct OtherProgram {
   struct Region {
     std::string name;
     double ours_ns = 0, theirs_ns = 0;
@@ -37,7 +37,7 @@ struct Comparison {
 };
 
 /// kJson when the text is no comparison; where names it in errors.
-Result<Comparison> ReadComparison(std::string_view text, const std::string& where);
+Result<OtherProgram> ReadComparison(std::string_view text, const std::string& where);
 
 /// What is shown beside the parts and the tie-out.
 struct AuditView {

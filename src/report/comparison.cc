@@ -4,13 +4,13 @@
 
 namespace boltbeam::report {
 
-Result<Comparison> ReadComparison(std::string_view text, const std::string& where) {
+Result<OtherProgram> ReadComparison(std::string_view text, const std::string& where) {
   const auto bad = [&](const std::string& found) {
     return Fail(Code::kJson, where, found, "what compare -o json writes: regions with region, ours_ns and theirs_ns");
   };
   try {
     const nlohmann::json document = nlohmann::json::parse(text);
-    Comparison comparison;
+    OtherProgram comparison;
     comparison.other = document.value("theirs", std::string("the other program"));
     comparison.residual_ns = document.value("residual_ns", 0.0);
     comparison.sentence = document.value("sentence", std::string());

@@ -18,7 +18,7 @@ namespace {
 TEST(ReportInABrowser, IsWholeAtBothWidthsInLightAndDark) {
   const auto page =
       AuditPage(ExampleSubject(), ExampleAudit(),
-                Comparison{"another program", {{"head", 2e6, 3e6}, {"layers", 4e6, 3e6}}, 1e4, "It wins."});
+                OtherProgram{"another program", {{"head", 2e6, 3e6}, {"layers", 4e6, 3e6}}, 1e4, "It wins."});
   ASSERT_TRUE(page) << page.error().Message();
   const std::string path =
       (std::filesystem::path(testing::TempDir()) / ("report-" + std::to_string(::getpid()) + ".html")).string();
