@@ -27,7 +27,7 @@ struct JudgeArguments {
   std::uint32_t confirm = 2;  // fresh processes that must repeat a gain
   bool swap_load = false, no_record = false;
   std::uint32_t placement = 0;  // of the kernels' code
-  judge::Request request;  // from depths, budget and seed
+  judge::Request request;       // from depths, budget and seed
 };
 
 /// What is compared, in the ledger's words.

@@ -25,7 +25,7 @@ struct EngineFlags {
   std::uint32_t threads = 0;
   std::string cache_k = "f16", cache_v = "f16";  // checked by CLI11
   RouteFlags routes;
-  std::string isa;  // an instruction set of chip::InstructionSets(); empty: all that the machine has
+  std::string isa;   // an instruction set of chip::InstructionSets(); empty: all that the machine has
   std::string plan;  // empty: those installed for this chip; "default"; a file or the name of an installed plan
   std::vector<engine::GeometryChoice> geometry;  // turned after the plan's
 

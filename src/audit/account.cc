@@ -18,8 +18,8 @@ constexpr std::size_t kLeastPairs = 5;
 
 // The sum of both kinds of tokens orders them: symmetric, so that leaving out the outer ones favours neither.
 // Pairs during which the memory changed its speed are left out, unless hardly any others are left: those between whose
-// bandwidth readings it did, and those whose two windows differ by more than what tells such a change, counted from what
-// the windows of all pairs differ by.
+// bandwidth readings it did, and those whose two windows differ by more than what tells such a change, counted from
+// what the windows of all pairs differ by.
 std::vector<std::size_t> ChoosePairs(std::span<const Pair> pairs) {
   std::vector<double> ratios;
   for (const Pair& pair : pairs) ratios.push_back(std::log(pair.token_ns / pair.traced.total));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kMostOfExcess = 0.5;
 constexpr double kMostOfTime = 0.75;
-constexpr double kSmallCallNs = 5000;     // of floor: below it, latency and start-up outweigh the stream
+constexpr double kSmallCallNs = 5000;   // of floor: below it, latency and start-up outweigh the stream
 constexpr double kAtMemoryRate = 0.90;  // of the memory's rate: good kernels reach about as much
 constexpr double kNearMemoryRate = 0.80;
 

@@ -99,11 +99,10 @@ RouteFinding CheckRoutes(const EngineSide& a, const EngineSide& b, const engine:
     if (!missing.empty()) return FailWith(fmt::format("{}: {} is in the plan and did not run", side, missing));
   }
   if (proof.empty()) {
-    proof.emplace_back(
-        a.engine->plan_id() == b.engine->plan_id()
-            ? "the same plan on both sides"
-            : fmt::format("two plans: {} of B's {} steps run kernels that A has none of", StepsOfItsOwn(b, a),
-                          b.engine->steps().size()));
+    proof.emplace_back(a.engine->plan_id() == b.engine->plan_id()
+                           ? "the same plan on both sides"
+                           : fmt::format("two plans: {} of B's {} steps run kernels that A has none of",
+                                         StepsOfItsOwn(b, a), b.engine->steps().size()));
   }
   return {{std::string(kRoute), State::kPass,
            fmt::format("{}; every step of both was seen to run", fmt::join(proof, ", "))}};

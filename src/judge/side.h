@@ -22,8 +22,8 @@ struct SideSpec {
   [[nodiscard]] std::string Describe() const;
 };
 
-/// Words such as "without=gate-in-registers+norm-in-consumer", "plan=FILE", "file=PATH", "binary=PATH", "command=TEXT"; "default"
-/// adds nothing. kUsage names the word that makes no sense; flag is the one they came with.
+/// Words such as "without=gate-in-registers+norm-in-consumer", "plan=FILE", "file=PATH", "binary=PATH", "command=TEXT";
+/// "default" adds nothing. kUsage names the word that makes no sense; flag is the one they came with.
 Result<SideSpec> ParseSide(std::string_view flag, const std::vector<std::string>& words,
                            const std::vector<std::string>& routes);
 

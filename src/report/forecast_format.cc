@@ -23,10 +23,9 @@ Table ForecastTable(std::span<const ForecastRow> rows) {
   std::vector<Column> columns{{"depth", "depth"}, {"GB", "bytes"},      {"ms", "token_ms"},
                               {"tok/s", "tok_s"}, {"low", "tok_s_low"}, {"high", "tok_s_high"}};
   if (was_checked) {
-    columns.insert(columns.end(), {{"meas. ms", "measured_ms"},
-                                   {"miss ms", "miss_ms"},
-                                   {"miss %", "miss_pct"},
-                                   {"in", "inside", Align::kLeft}});
+    columns.insert(
+        columns.end(),
+        {{"meas. ms", "measured_ms"}, {"miss ms", "miss_ms"}, {"miss %", "miss_pct"}, {"in", "inside", Align::kLeft}});
   }
   columns.push_back({"", "extrapolation", Align::kLeft});
   Table table(std::move(columns));

@@ -62,8 +62,7 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"BreakEvenLoad", [](const Arguments& a) { return BreakEvenLoad(a.at(0), a.at(1), a.at(2)); }},
       {"UsdPerYear", [](const Arguments& a) { return UsdPerYear(a.at(0)); }},
       {"PowerUsdPerYear", [](const Arguments& a) { return PowerUsdPerYear(a.at(0), a.at(1)); }},
-      {"OwnedUsdPerHour",
-       [](const Arguments& a) { return OwnedUsdPerHour(a.at(0), a.at(1), a.at(2), a.at(3)); }},
+      {"OwnedUsdPerHour", [](const Arguments& a) { return OwnedUsdPerHour(a.at(0), a.at(1), a.at(2), a.at(3)); }},
       {"MonthsToBuy", [](const Arguments& a) { return MonthsToBuy(a.at(0), a.at(1)); }},
       {"MonthsToOwn", [](const Arguments& a) { return MonthsToOwn(a.at(0), a.at(1), a.at(2), a.at(3)); }},
       {"RentUsd", [](const Arguments& a) { return RentUsd(a.at(0), a.at(1)); }},
@@ -90,8 +89,8 @@ TEST(Formulas, EveryExampleOfTheDocumentHolds) {
     seen.insert(name);
   }
   for (const auto& [name, function] : Functions()) EXPECT_TRUE(seen.contains(name)) << name << " has no example";
-  const std::string header = ReadText(BOLTBEAM_SOURCE_DIR "/src/roofline/formulas.h") +
-                             ReadText(BOLTBEAM_SOURCE_DIR "/src/roofline/price.h");
+  const std::string header =
+      ReadText(BOLTBEAM_SOURCE_DIR "/src/roofline/formulas.h") + ReadText(BOLTBEAM_SOURCE_DIR "/src/roofline/price.h");
   const std::regex declaration(R"(constexpr double (\w+)\()");
   for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it) {
     EXPECT_TRUE(seen.contains((*it)[1])) << (*it)[1] << " is not in the document";
