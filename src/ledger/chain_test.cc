@@ -64,6 +64,8 @@ TEST(LedgerLine, RefusesWhatJsonCannotHold) {
   EXPECT_EQ(WriteLine(record).error().code, Code::kLedgerRecord);
   record.payload = {{"x", std::string(kMostLineBytes, 'x')}};
   EXPECT_EQ(WriteLine(record).error().code, Code::kLedgerRecord);
+  record.payload = nlohmann::json::array({1, 2});
+  EXPECT_EQ(WriteLine(record).error().code, Code::kLedgerRecord);
 }
 
 TEST(LedgerLine, RefusesHostileNesting) {

@@ -112,6 +112,10 @@ Result<json> ParseJson(std::string_view text, const std::string& where) {
 }
 
 Result<std::string> WriteLine(Record& record) {
+  if (!record.payload.is_object()) {  // ReadLine would refuse the line, and the chain with it
+    return Fail(Code::kLedgerRecord, "a record", std::string("a payload that is ") + record.payload.type_name(),
+                "an object");
+  }
   BOLTBEAM_ASSIGN(std::string line, Canonical(Body(record)));
   record.hash = base::Sha256Hex(line);
   line.pop_back();
