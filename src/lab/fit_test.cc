@@ -67,7 +67,7 @@ TEST(Fit, TheFourRecordedMachinesComeBack) {
     const MachineFit& fit = (*fits)[i];
     const double fixed = lines[i].at("fixed_ms").get<double>() / 1e3;
     const double bandwidth = lines[i].at("bandwidth_gb_s").get<double>();
-    EXPECT_EQ(fit.alias, lines[i].at("alias"));
+    EXPECT_EQ(fit.alias, lines[i].at("alias").get<std::string>());
     EXPECT_EQ(fit.points.size(), lines[i].at("models").get<std::size_t>());
     EXPECT_LE(fit.fixed_s.low, fixed) << fit.alias;
     EXPECT_GE(fit.fixed_s.high, fixed) << fit.alias;

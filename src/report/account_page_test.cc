@@ -65,7 +65,7 @@ TEST(AccountPage, NamesFromFilesStayText) {
   for (const char* live : {"<script>alert", "<img", "<b>&lt;", "<i>", "<u>", "\u202e"}) {
     EXPECT_EQ(page.find(live), std::string::npos) << live;
   }
-  EXPECT_NO_THROW(nlohmann::json::parse(EmbeddedJson(page)));
+  EXPECT_TRUE(nlohmann::json::accept(EmbeddedJson(page)));
 }
 
 TEST(AccountText, FitsATerminalWithEverythingShown) {
