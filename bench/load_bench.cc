@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/paths.h"
+#include "base/ticks.h"
 #include "chip/facts.h"
 #include "codegen/codegen.h"
 #include "engine/engine.h"
@@ -28,15 +28,11 @@ namespace {
 constexpr std::uint64_t kSeed = 20261129;
 constexpr std::uint32_t kThreads = 2;
 
-double NsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
-}
-
-/// Nanoseconds; the buffer is made and touched first within them, as loading does.
+/// Seconds; the buffer is made and touched first within them, as loading does.
 Result<double> CopyFile(const std::string& path) {
   constexpr std::uint64_t kBlock = std::uint64_t{4} << 20;
   const std::uint64_t bytes = std::filesystem::file_size(path);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t begin = base::MonotonicNs();
   BOLTBEAM_ASSIGN(const runtime::HugeBuffer buffer, runtime::HugeBuffer::Allocate(bytes));
   const auto copy = [&](std::uint64_t from, std::uint64_t to) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -51,17 +47,17 @@ Result<double> CopyFile(const std::string& path) {
   for (std::uint32_t i = 0; i < kThreads; ++i)
     threads.emplace_back(copy, bytes * i / kThreads, bytes * (i + 1) / kThreads);
   threads.clear();
-  return NsSince(begin);
+  return base::SecondsSince(begin);
 }
 
 Result<double> LoadModel(const std::string& path, const chip::Chip& machine, const std::string& cache_folder) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t begin = base::MonotonicNs();
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(path));
   engine::Options options;
   options.threads = kThreads;
   options.cache_folder = cache_folder;
   BOLTBEAM_ASSIGN(const auto engine, engine::Engine::Load(model, machine, options));
-  return NsSince(begin);
+  return base::SecondsSince(begin);
 }
 
 /// All kernels of the model's plans, compiled into an empty folder and then read from it.
@@ -78,10 +74,10 @@ Result<void> TimeKernels(const std::string& path, const chip::Chip& machine, con
   if (mkdtemp(folder.data()) == nullptr) return Fail(Code::kFileWrite, folder, "no folder can be made there", "");
   for (const char* how : {"empty cache", "full cache"}) {
     runtime::KernelCache kernels(codegen::TargetFor(machine), folder);
-    const auto begin = std::chrono::steady_clock::now();
+    const std::uint64_t begin = base::MonotonicNs();
     BOLTBEAM_TRY(kernels.Prepare(programs, kThreads));
     fmt::print("{} kernels, {} compiled, {}: {:.3f} s\n", programs.size(), kernels.compiled(), how,
-               NsSince(begin) / 1e9);
+               base::SecondsSince(begin));
   }
   std::filesystem::remove_all(folder);
   return {};
@@ -95,15 +91,14 @@ Result<void> Run(const std::string& path, int pairs) {
   for (int pair = 0; pair < pairs; ++pair) {
     for (int turn = 0; turn < 2; ++turn) {
       const bool is_load = (turn == 0) == (pair % 2 == 0);
-      BOLTBEAM_ASSIGN(const double ns, is_load ? LoadModel(path, machine, cache) : CopyFile(path));
-      (is_load ? loads : copies).push_back(ns);
+      BOLTBEAM_ASSIGN(const double seconds, is_load ? LoadModel(path, machine, cache) : CopyFile(path));
+      (is_load ? loads : copies).push_back(seconds);
     }
-    fmt::print("pair {}: load {:.3f} s, copy {:.3f} s\n", pair + 1, loads.back() / 1e9, copies.back() / 1e9);
+    fmt::print("pair {}: load {:.3f} s, copy {:.3f} s\n", pair + 1, loads.back(), copies.back());
   }
   const measure::Interval ratio = measure::PairedRatio(copies, loads, kSeed);
   fmt::print("load {:.3f} s, copy {:.3f} s (medians), {} threads\nratio {:.3f} ({:.3f} to {:.3f}), {} pairs\n",
-             measure::Median(loads) / 1e9, measure::Median(copies) / 1e9, kThreads, ratio.estimate, ratio.low,
-             ratio.high, pairs);
+             measure::Median(loads), measure::Median(copies), kThreads, ratio.estimate, ratio.low, ratio.high, pairs);
   return {};
 }
 

@@ -24,6 +24,7 @@
 #include "kernel/knobs.h"
 #include "ledger/ledger.h"
 #include "search/decide.h"
+#include "search/fit.h"
 #include "search/part_search.h"
 
 namespace boltbeam::search {
@@ -68,32 +69,6 @@ Options Parse(int argc, char** argv) {
     if (name == "--json") options.json = value;
   }
   return options;
-}
-
-/// Spearman's rank correlation; equal values share their mean rank.
-double RankCorrelation(const std::vector<double>& a, const std::vector<double>& b) {
-  const auto ranks = [](const std::vector<double>& values) {
-    std::vector<std::size_t> order(values.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
-    std::vector<double> rank(values.size());
-    for (std::size_t i = 0; i < order.size();) {
-      std::size_t end = i;
-      while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
-      for (std::size_t j = i; j < end; ++j) rank[order[j]] = static_cast<double>(i + end - 1) / 2;
-      i = end;
-    }
-    return rank;
-  };
-  const std::vector<double> x = ranks(a), y = ranks(b);
-  const double mx = measure::Mean(x), my = measure::Mean(y);
-  double xy = 0, xx = 0, yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mx) * (y[i] - my);
-    xx += (x[i] - mx) * (x[i] - mx);
-    yy += (y[i] - my) * (y[i] - my);
-  }
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
 }
 
 Result<Part> PartFor(const std::string& format_name, const std::string& shape) {
@@ -144,8 +119,7 @@ class Bench {
         BOLTBEAM_ASSIGN(const Part part, PartFor(format, shape));
         const std::uint64_t begin = base::MonotonicNs();
         BOLTBEAM_TRY(options_.is_prepare ? Prepare(part) : Time(part));
-        std::fprintf(stderr, "%s: %.1f s\n", part.table.c_str(),
-                     static_cast<double>(base::MonotonicNs() - begin) / 1e9);
+        std::fprintf(stderr, "%s: %.1f s\n", part.table.c_str(), base::SecondsSince(begin));
       }
     }
     if (options_.is_prepare) return {};

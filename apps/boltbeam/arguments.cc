@@ -1,7 +1,10 @@
 #include "arguments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <sstream>
 #include <string_view>
 
@@ -34,6 +37,17 @@ std::vector<std::string> NormaliseArguments(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) arguments.push_back(Normalise(argv[i]));
   return arguments;
+}
+
+Result<double> ParseBudget(const std::string& text, double least_s) {
+  constexpr double kMost_s = 86400;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size());
+  const double seconds = unit == "m" ? 60 * value : value;
+  const bool is_known = error == std::errc() && (unit.empty() || unit == "s" || unit == "m");
+  if (is_known && seconds >= least_s && seconds <= kMost_s) return seconds;
+  return Fail(Code::kUsage, "--budget", text, fmt::format("{}s to 24 hours, such as 60s or 2m", least_s));
 }
 
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {

@@ -5,11 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace boltbeam::app {
 
 /// argv without the program's name: a long name after one dash gets its second one ("-ctk" is "--ctk"), and an
 /// underscore in a flag's name is a dash ("--n_prompt" is "--n-prompt").
 std::vector<std::string> NormaliseArguments(int argc, const char* const* argv);
+
+/// Seconds of a --budget such as "60s", "2m" or "90", up to a day. kUsage below `least_s` and for anything else.
+Result<double> ParseBudget(const std::string& text, double least_s);
 
 /// Help texts that show those names as they are written, with one dash.
 class HelpFormatter : public CLI::Formatter {

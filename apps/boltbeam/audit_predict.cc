@@ -47,7 +47,7 @@ Result<AuditPredictions> AuditPredictions::Write(const Globals& globals, const m
   AuditPredictions all(std::move(memory));
   ledger::Subject subject;
   subject.candidate = "default";
-  subject.chip = machine.name;
+  subject.chip = machine.id;
   subject.model = std::filesystem::path(path).filename().string();
   subject.model_hash = HeaderHash(path);
   subject.plan = engine.plan_id();

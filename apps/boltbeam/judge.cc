@@ -7,9 +7,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "arguments.h"
 #include "base/paths.h"
+#include "base/shell.h"
 #include "commands.h"
-#include "judge/program.h"
 #include "judge/record.h"
 #include "judge/samples.h"
 #include "judge_sides.h"
@@ -22,17 +23,7 @@
 namespace boltbeam::app {
 namespace {
 
-// "30s", "2m" or a number of seconds.
-Result<double> ParseBudget(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, text.data() + text.size());
-  const double seconds = unit == "m" ? 60 * value : value;
-  const bool known = error == std::errc() && (unit.empty() || unit == "s" || unit == "m");
-  constexpr double kLeast = 0.1, kMost = 3600;
-  if (known && seconds >= kLeast && seconds <= kMost) return seconds;
-  return Fail(Code::kUsage, "--budget", text, "0.1s to 60m, such as 30s or 2m");
-}
+constexpr double kLeastBudget_s = 0.1;
 
 struct Expected {
   double low = 0, high = 0;
@@ -57,7 +48,7 @@ Result<void> Prepare(JudgeArguments& arguments) {
   BOLTBEAM_ASSIGN(arguments.a, judge::ParseSide("--a", arguments.a_words, RouteNames()));
   BOLTBEAM_ASSIGN(arguments.b, judge::ParseSide("--b", arguments.b_words, RouteNames()));
   BOLTBEAM_ASSIGN(arguments.request.depths, measure::ParseRanges("--depth", arguments.depths));
-  BOLTBEAM_ASSIGN(arguments.request.budget_s, ParseBudget(arguments.budget));
+  BOLTBEAM_ASSIGN(arguments.request.budget_s, ParseBudget(arguments.budget, kLeastBudget_s));
   arguments.request.seed = arguments.seed;
   return {};
 }
@@ -66,7 +57,7 @@ ledger::Subject SubjectOf(const JudgeArguments& arguments, const JudgedSubject& 
   ledger::Subject subject;
   subject.candidate = arguments.b.Describe();
   subject.baseline = arguments.a.Describe();
-  subject.chip = found.machine;
+  subject.chip = found.chip;
   const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
   subject.model = std::filesystem::path(file).filename().string();
   subject.model_hash = found.model_hash;
@@ -114,7 +105,7 @@ class Memory {
     BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
     const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
     ledger::Prediction prediction;
-    prediction.subject = SubjectOf(arguments, {machine.name, HeaderHash(file), "", "", ""});
+    prediction.subject = SubjectOf(arguments, {machine.id, machine.name, HeaderHash(file), "", "", ""});
     prediction.quantity = "ratio";
     prediction.low = expected.low;
     prediction.high = expected.high;
@@ -138,25 +129,25 @@ std::uint32_t PlacementOf(const JudgeArguments& arguments, std::uint32_t number)
 // The same comparison in a process of its own; what it printed.
 Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArguments& arguments, std::uint32_t number) {
   std::string command = OwnProgram();
-  if (!globals.home.empty()) command += " --home " + judge::ShellQuoted(globals.home);
-  command += " judge " + judge::ShellQuoted(arguments.model);
-  for (const std::string& word : arguments.a_words) command += " --a " + judge::ShellQuoted(word);
-  for (const std::string& word : arguments.b_words) command += " --b " + judge::ShellQuoted(word);
+  if (!globals.home.empty()) command += " --home " + base::ShellQuoted(globals.home);
+  command += " judge " + base::ShellQuoted(arguments.model);
+  for (const std::string& word : arguments.a_words) command += " --a " + base::ShellQuoted(word);
+  for (const std::string& word : arguments.b_words) command += " --b " + base::ShellQuoted(word);
   for (const std::string& route : arguments.engine.routes.with) command += " --with " + route;
   for (const std::string& route : arguments.engine.routes.without) command += " --without " + route;
   if (arguments.engine.threads != 0) command += fmt::format(" -t {}", arguments.engine.threads);
-  if (!arguments.engine.plan.empty()) command += " --plan " + judge::ShellQuoted(arguments.engine.plan);
+  if (!arguments.engine.plan.empty()) command += " --plan " + base::ShellQuoted(arguments.engine.plan);
   if (!arguments.engine.isa.empty()) command += " --isa " + arguments.engine.isa;
   for (const engine::GeometryChoice& choice : arguments.engine.geometry) {
     command +=
-        " --geometry " + judge::ShellQuoted(choice.table.empty() ? choice.knobs : choice.table + ":" + choice.knobs);
+        " --geometry " + base::ShellQuoted(choice.table.empty() ? choice.knobs : choice.table + ":" + choice.knobs);
   }
-  if (!arguments.reference.empty()) command += " --reference " + judge::ShellQuoted(arguments.reference);
+  if (!arguments.reference.empty()) command += " --reference " + base::ShellQuoted(arguments.reference);
   command +=
       fmt::format(" -ctk {} -ctv {} -d {} --budget {} --seed {} --placement {} --confirm 0 --no-record -o json{}; true",
                   arguments.engine.cache_k, arguments.engine.cache_v, arguments.depths, arguments.request.budget_s,
                   arguments.seed + number, PlacementOf(arguments, number), SwapsLoad(number) ? " --swap-load" : "");
-  BOLTBEAM_ASSIGN(const std::string text, judge::RunProgram(command));
+  BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command));
   nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "fresh process", "no verdict", "one as before");
   return json;

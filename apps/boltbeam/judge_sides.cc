@@ -11,6 +11,7 @@
 #include "audit/probe_bandwidth.h"
 #include "base/hash.h"
 #include "base/paths.h"
+#include "base/shell.h"
 #include "chip/facts.h"
 #include "engine/routes.h"
 #include "judge/program.h"
@@ -116,8 +117,8 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   JudgedRun judged;
   BOLTBEAM_ASSIGN(judged.run,
                   judge::CompareEngines(side_a, side_b, context, arguments.request, thresholds, Watched(progress)));
-  judged.subject = {machine.name, HeaderHash(b.model.file().path()), a.engine->plan_id(), b.engine->plan_id(),
-                    context.off_switch};
+  judged.subject = {machine.id,          machine.name,        HeaderHash(b.model.file().path()),
+                    a.engine->plan_id(), b.engine->plan_id(), context.off_switch};
   return judged;
 }
 
@@ -129,7 +130,7 @@ std::string Switches(const JudgeArguments& arguments, const judge::SideSpec& sid
     if (!names.empty()) text += fmt::format(" {} {}", flag, fmt::join(names, ","));
   };
   const std::string& plan = side.plan.empty() ? arguments.engine.plan : side.plan;
-  if (!plan.empty()) text += " --plan " + judge::ShellQuoted(plan);
+  if (!plan.empty()) text += " --plan " + base::ShellQuoted(plan);
   add("--with", arguments.engine.routes.with, side.with);
   add("--without", arguments.engine.routes.without, side.without);
   return text;
@@ -138,8 +139,8 @@ std::string Switches(const JudgeArguments& arguments, const judge::SideSpec& sid
 // A side as a program: this one, another boltbeam, or a command as it is.
 judge::ProgramSide AsProgram(const JudgeArguments& arguments, const judge::SideSpec& side) {
   if (!side.command.empty()) return {side.command, "", false};
-  const std::string program = side.binary.empty() ? OwnProgram() : judge::ShellQuoted(side.binary);
-  const std::string model = judge::ShellQuoted(side.file.empty() ? arguments.model : side.file);
+  const std::string program = side.binary.empty() ? OwnProgram() : base::ShellQuoted(side.binary);
+  const std::string model = base::ShellQuoted(side.file.empty() ? arguments.model : side.file);
   const std::string switches = Switches(arguments, side);
   return {fmt::format("{} bench {} -p 0 -n {} -r 1 -d {} -o json{}", program, model, arguments.tokens,
                       arguments.request.depths.front(), switches),
@@ -168,7 +169,7 @@ Result<JudgedRun> CompareAsPrograms(const Globals& globals, const JudgeArguments
   Progress progress("judging");
   JudgedRun judged;
   BOLTBEAM_ASSIGN(judged.run, judge::ComparePrograms(a, b, context, arguments.request, thresholds, Watched(progress)));
-  judged.subject = {machine.name, HeaderHash(arguments.model), "", "", context.off_switch};
+  judged.subject = {machine.id, machine.name, HeaderHash(arguments.model), "", "", context.off_switch};
   return judged;
 }
 
@@ -182,7 +183,7 @@ std::string HeaderHash(const std::string& path) {
   return base::Sha256Hex(bytes);
 }
 
-std::string OwnProgram() { return judge::ShellQuoted(std::filesystem::read_symlink("/proc/self/exe").string()); }
+std::string OwnProgram() { return base::ShellQuoted(std::filesystem::read_symlink("/proc/self/exe").string()); }
 
 std::vector<std::string> RouteNames() {
   std::vector<std::string> names;

@@ -32,7 +32,9 @@ struct JudgeArguments {
 
 /// What is compared, in the ledger's words.
 struct JudgedSubject {
-  std::string machine, model_hash, a_plan, b_plan, off_switch;
+  std::string chip;     // id
+  std::string machine;  // for people
+  std::string model_hash, a_plan, b_plan, off_switch;
 };
 
 struct JudgedRun {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/paths.h"
+#include "base/shell.h"
 #include "engine/thread_choice.h"
-#include "judge/program.h"
 #include "terminal.h"
 
 namespace boltbeam::app {
@@ -128,7 +128,7 @@ Result<std::vector<std::unique_ptr<lab::Runner>>> RunnerFlags::Make(const Global
   if (!llama.empty()) {
     const std::string threads = engine.threads == 0 ? "" : fmt::format(" -t {}", engine.threads);
     const std::string line = fmt::format("{} -m {{}} -p 0 -n {} -d {} -r {}{} -o json 2>/dev/null",
-                                         judge::ShellQuoted(llama), llama_tokens, depth, llama_repetitions, threads);
+                                         base::ShellQuoted(llama), llama_tokens, depth, llama_repetitions, threads);
     runners.push_back(lab::MakeCommandRunner("llama.cpp", "", line, probe.bandwidth.get()));
   }
   if (!command.empty()) runners.push_back(lab::MakeCommandRunner(program, "", command, probe.bandwidth.get()));

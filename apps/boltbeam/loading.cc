@@ -98,6 +98,7 @@ Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags) 
   BOLTBEAM_ASSIGN(chip::Chip machine, chip::ThisMachine(base::ResolvePaths(globals.home).data.string()));
   if (flags.isa.empty()) return machine;
   BOLTBEAM_TRY(chip::HoldTo(machine, flags.isa));
+  machine.id += "-" + flags.isa;  // what is found out of it is not true of all of the machine
   machine.name += fmt::format(" held to {}", flags.isa);
   return machine;
 }

@@ -3,24 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "arguments.h"
 #include "base/hash.h"
+#include "base/json_members.h"
 #include "base/paths.h"
+#include "base/shell.h"
 #include "base/ticks.h"
 #include "chip/instruction_sets.h"
 #include "codegen/codegen.h"
 #include "engine/thread_choice.h"
-#include "judge/program.h"
 #include "judge_sides.h"
 #include "ledger/index.h"
 #include "measure/bench.h"
 #include "report/decision.h"
 #include "report/form.h"
 #include "search/decide.h"
+#include "search/fit.h"
 #include "search/plan_use.h"
 #include "terminal.h"
 
@@ -28,20 +30,7 @@ namespace boltbeam::app {
 namespace {
 
 constexpr double kJudgeShare = 0.55;  // of the budget, kept for whole tokens
-constexpr double kLeastJudge_s = 5;
-
-// "60s", "2m" or a number of seconds.
-Result<double> ParseBudget(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, text.data() + text.size());
-  if (unit == "m") value *= 60;
-  constexpr double kLeast = 5, kMost = 86400;
-  if (error == std::errc() && (unit.empty() || unit == "s" || unit == "m") && value >= kLeast && value <= kMost) {
-    return value;
-  }
-  return Fail(Code::kUsage, "--budget", text, "5s to 24 hours, such as 60s or 3m");
-}
+constexpr double kLeastJudge_s = 5, kLeastBudget_s = 5;
 
 bool IsInstructionSet(const std::string& name) {
   return std::ranges::any_of(chip::InstructionSets(), [&](const auto& set) { return set.name == name; });
@@ -64,7 +53,7 @@ class SearchRun {
     outcome_.threads = threads_;
     bench_.reset();  // its memory, before two engines are loaded
     if (!arguments_.no_judge && !decision.is_interrupted && decision.HasGain()) {
-      const double spent = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
+      const double spent = base::SecondsSince(begin);
       BOLTBEAM_TRY(JudgeAndInstall(decision, budget_s_ - spent));
     }
     BOLTBEAM_TRY(WriteOutput(globals_, report::SearchReport(decision, outcome_, report::FormOf(globals_.format))));
@@ -76,7 +65,7 @@ class SearchRun {
 
  private:
   Result<void> Prepare() {
-    BOLTBEAM_ASSIGN(budget_s_, ParseBudget(arguments_.budget));
+    BOLTBEAM_ASSIGN(budget_s_, ParseBudget(arguments_.budget, kLeastBudget_s));
     BOLTBEAM_ASSIGN(model::Model model, model::Model::Load(arguments_.model));
     BOLTBEAM_TRY(model::CheckRunnable(model));
     BOLTBEAM_TRY(measure::RefuseSparse(model));
@@ -92,6 +81,11 @@ class SearchRun {
     BOLTBEAM_TRY(opened.CheckWritable());
     ledger_.emplace(std::move(opened));
     BOLTBEAM_ASSIGN(memory_, search::TrialMemory::Open(*ledger_, {machine_.id, threads_, bench_->cold_bytes()}));
+    BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(*ledger_, known_, threads_));
+    if (fit) {
+      coefficients_ = fit->coefficients;
+      Note(search::Describe(*fit));
+    }
     return {};
   }
 
@@ -102,7 +96,7 @@ class SearchRun {
       return {};
     }
     if (arguments_.from == "worst") {
-      BOLTBEAM_ASSIGN(start_, search::WorstChoices(*model_, known_, threads_, {}));
+      BOLTBEAM_ASSIGN(start_, search::WorstChoices(*model_, known_, threads_, coefficients_));
     } else if (IsInstructionSet(arguments_.from)) {
       BOLTBEAM_ASSIGN(start_, search::ChoicesOfSet(*model_, machine_, arguments_.from));
     } else {
@@ -120,6 +114,7 @@ class SearchRun {
     request.start = start_;
     request.threads = threads_;
     request.budget_s = budget_s_ * (arguments_.no_judge ? 1 : 1 - kJudgeShare);
+    request.coefficients = coefficients_;
     request.rules.most_timed = arguments_.most_timed;
     request.rules.compilers = static_cast<unsigned>(chip::UsableCpus().size());
     Status status("searching");
@@ -150,7 +145,7 @@ class SearchRun {
     if (!is_known) {
       const std::uint64_t begin = base::MonotonicNs();
       BOLTBEAM_TRY(Judge(found_word, std::max(kLeastJudge_s, left_s)));
-      outcome_.judge_seconds = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
+      outcome_.judge_seconds = base::SecondsSince(begin);
     }
     if (outcome_.verdict != ledger::RulingName(ledger::Ruling::kPromote)) return {};
     BOLTBEAM_ASSIGN(search::PlanFile plan,
@@ -168,7 +163,7 @@ class SearchRun {
     ledger::Filter filter;
     filter.kind = ledger::Kind::kVerdict;
     filter.candidate = found_word;
-    filter.chip = machine_.name;
+    filter.chip = machine_.id;
     BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
     for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
       const auto verdict = ledger::VerdictFrom(row->payload);
@@ -193,28 +188,20 @@ class SearchRun {
     constexpr double kSessions = 2, kLoad_s = 4;
     const double budget = std::max(kLeastJudge_s, left_s / kSessions - kLoad_s);
     std::string command = OwnProgram();
-    if (!globals_.home.empty()) command += " --home " + judge::ShellQuoted(globals_.home);
+    if (!globals_.home.empty()) command += " --home " + base::ShellQuoted(globals_.home);
     command += fmt::format(" judge {} --a {} --b {} -t {} -d 0 --budget {:.0f}s --confirm 1 -o json --plan default",
-                           judge::ShellQuoted(arguments_.model), judge::ShellQuoted(start_word_),
-                           judge::ShellQuoted(found_word), threads_, budget);
+                           base::ShellQuoted(arguments_.model), base::ShellQuoted(start_word_),
+                           base::ShellQuoted(found_word), threads_, budget);
     if (!arguments_.engine.isa.empty()) command += " --isa " + arguments_.engine.isa;
-    BOLTBEAM_ASSIGN(const std::string text, judge::RunProgram(command + "; true"));
+    BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command + "; true"));
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
     if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "search", "the judge gave no verdict", "a verdict");
-    const auto number = [&](const char* field) {
-      const auto found = json.find(field);
-      return found != json.end() && found->is_number() ? found->get<double>() : 0;
-    };
-    const auto word = [&](const char* field) {
-      const auto found = json.find(field);
-      return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-    };
-    outcome_.verdict = word("verdict");
-    outcome_.reason = word("reason");
-    outcome_.record = word("record");
-    outcome_.ratio = number("ratio");
-    outcome_.low = number("ratio_low");
-    outcome_.high = number("ratio_high");
+    outcome_.verdict = base::TextOf(json, "verdict");
+    outcome_.reason = base::TextOf(json, "reason");
+    outcome_.record = base::TextOf(json, "record");
+    outcome_.ratio = base::NumberAt(json, "ratio").value_or(0);
+    outcome_.low = base::NumberAt(json, "ratio_low").value_or(0);
+    outcome_.high = base::NumberAt(json, "ratio_high").value_or(0);
     return {};
   }
 
@@ -229,6 +216,7 @@ class SearchRun {
   std::unique_ptr<search::TimingBench> bench_;
   std::optional<ledger::Ledger> ledger_;
   search::TrialMemory memory_;
+  search::Coefficients coefficients_;
   std::vector<engine::GeometryChoice> start_;
   std::string start_word_;
   report::SearchOutcome outcome_;

@@ -1,5 +1,6 @@
 #include "search_survey.h"
 
+#include <optional>
 #include <string>
 
 #include "base/paths.h"
@@ -25,12 +26,12 @@ Result<chip::Chip> ChipOf(const base::Paths& paths, const SurveyArguments& argum
 /// What was measured of this chip's kernels fits the predictor; what was refuted on it is not proposed.
 Result<void> AskLedger(const base::Paths& paths, const chip::Chip& chip, search::SurveyOptions& options) {
   BOLTBEAM_ASSIGN(const ledger::Ledger memory, ledger::Ledger::Open(ledger::OptionsFor(paths)));
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
-  BOLTBEAM_ASSIGN(const std::vector<search::Sample> samples, search::SamplesOf(index, chip.id));
-  if (const auto fit = search::FitCoefficients(samples, chip, options.threads)) {
+  BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(memory, chip, options.threads));
+  if (fit) {
     options.coefficients = fit->coefficients;
     Note(search::Describe(*fit));
   }
+  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
   BOLTBEAM_ASSIGN(const search::RefutedSet refuted, search::RefutedOn(index, chip.id));
   options.is_refuted = [refuted](const ledger::Subject& subject) { return refuted.Has(subject); };
   return {};

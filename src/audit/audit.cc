@@ -213,7 +213,7 @@ Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds
   BOLTBEAM_TRY(PrepareWindow(run, options.seed));
   const std::uint64_t begin = base::MonotonicNs();
   for (double seconds = 0; seconds < options.seconds || run.round_count < kLeastRounds;
-       seconds = static_cast<double>(base::MonotonicNs() - begin) / 1e9) {
+       seconds = base::SecondsSince(begin)) {
     if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "audit", "stopped by the user");
     if (hooks.progress) hooks.progress(seconds_before + seconds, seconds_total);
     BOLTBEAM_TRY(RunRound(run));

@@ -9,9 +9,11 @@
 #include "base/embedded.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json_members.h"
 #include "base/paths.h"
 #include "base/pending_file.h"
 #include "base/printable.h"
+#include "base/shell.h"
 #include "base/ticks.h"
 #include "base/version.h"
 
@@ -134,6 +136,28 @@ TEST(TicksTest, CounterNeverGoesBack) {
     ASSERT_GE(now, last);
     last = now;
   }
+}
+
+TEST(RunProgramTest, OutputAndFailure) {
+  EXPECT_EQ(base::RunProgram("echo 5; echo 6 >&2 2>/dev/null").value(), "5\n");
+  const auto failed = base::RunProgram("exit 7");
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().found.find('7'), std::string::npos);
+  EXPECT_EQ(base::RunProgram("echo " + base::ShellQuoted("it's $HOME")).value(), "it's $HOME\n");
+}
+
+TEST(JsonMembersTest, OfTheTypeAskedForOrNotThere) {
+  const nlohmann::json object = {{"number", 2.5}, {"text", "x"}, {"list", {1}}};
+  EXPECT_EQ(base::NumberAt(object, "number"), 2.5);
+  EXPECT_EQ(base::TextAt(object, "text"), "x");
+  EXPECT_EQ(base::TextOf(object, "number"), "");
+  EXPECT_EQ(base::ObjectAt(object, "list"), &object["list"]);
+  for (const nlohmann::json& other : {nlohmann::json(), nlohmann::json(3), nlohmann::json::array({1})}) {
+    EXPECT_FALSE(base::NumberAt(other, "number") || base::TextAt(other, "text") ||
+                 base::ObjectAt(other, "list") != nullptr);
+  }
+  EXPECT_FALSE(base::NumberAt(object, "text") || base::TextAt(object, "list") ||
+               base::ObjectAt(object, "text") != nullptr);
 }
 
 }  // namespace

@@ -11,6 +11,9 @@ namespace boltbeam::base {
 /// Nanoseconds of the system's monotonic clock.
 std::uint64_t MonotonicNs();
 
+/// Seconds since a reading of it.
+inline double SecondsSince(std::uint64_t begin_ns) { return static_cast<double>(MonotonicNs() - begin_ns) / 1e9; }
+
 /// Whether Ticks() reads the processor's own counter; otherwise a tick is a nanosecond.
 bool TicksAreCounter();
 

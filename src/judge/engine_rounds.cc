@@ -77,7 +77,7 @@ Result<measure::PairedRound> EngineRounds::Next(bool b_first) {
   const std::uint64_t b_hash = hashes[b_first ? 0 : 1];
   if (b_hash == last_b_hash_) ++checks_.reused;
   last_b_hash_ = b_hash;
-  round.at_s = static_cast<double>(base::MonotonicNs() - begin_ns_) / 1e9;
+  round.at_s = base::SecondsSince(begin_ns_);
   return round;
 }
 

@@ -71,7 +71,7 @@ TEST_F(JudgeOfKernels, TheSamePlanTwiceIsNoDifference) {
 }
 
 TEST_F(JudgeOfKernels, ASlowedKernelIsSlowerAndTheOtherWayRoundFaster) {
-  constexpr std::uint32_t kTurns = 600;  // several per cent of this token
+  constexpr std::uint32_t kTurns = 3000;  // several per cent of this token
   const auto plain = Load(0), slowed = Load(kTurns);
   const Judgement slower = Judge(*plain, *slowed, 2), faster = Judge(*slowed, *plain, 3);
   if (slower.refused || faster.refused) GTEST_SKIP() << slower.reason << "; " << faster.reason;

@@ -3,22 +3,11 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "base/error.h"
 #include "judge/judge.h"
 
 namespace boltbeam::judge {
-
-/// What the command printed on stdout. kUsage with its exit status; its stderr goes where ours goes.
-Result<std::string> RunProgram(const std::string& command);
-
-/// The rate in what a program printed: `avg_ts` of llama-bench's JSON (of the last test), or else the last number of
-/// the last line that holds one. kUsage when there is none; kMeasurementImpossible when it is not above 0.
-Result<double> TokensPerSecond(std::string_view text);
-
-/// The text in single quotes, for a shell.
-std::string ShellQuoted(std::string_view text);
 
 struct ProgramSide {
   std::string command;  // prints a rate

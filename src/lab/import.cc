@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/json_members.h"
 #include "base/printable.h"
 #include "lab/ladder.h"
 
@@ -31,26 +32,18 @@ Result<std::vector<json>> TestsIn(std::string_view text, const std::string& wher
   return tests;
 }
 
-double NumberIn(const json& test, const char* field) {
-  return test.contains(field) && test.at(field).is_number() ? test.at(field).get<double>() : 0;
-}
-
-std::string TextIn(const json& test, const char* field) {
-  return test.contains(field) && test.at(field).is_string() ? test.at(field).get<std::string>() : "";
-}
-
 Result<Row> RowOfTest(const json& test, const std::string& where, const LadderOptions& options) {
   Row row;
   row.alias = options.alias;
-  row.device = options.device.empty() ? TextIn(test, "cpu_info") : options.device;
+  row.device = options.device.empty() ? base::TextOf(test, "cpu_info") : options.device;
   row.spec_gb_s = options.published_gb_s;
   row.engine = "llama.cpp";
-  row.engine_version = fmt::format("{:.0f}", NumberIn(test, "build_number"));
-  row.model = TextIn(test, "model_filename");
-  row.date = TextIn(test, "test_time");
-  row.depth = static_cast<std::uint64_t>(NumberIn(test, "n_depth"));
-  row.threads = static_cast<std::uint64_t>(NumberIn(test, "n_threads"));
-  row.generation_tps = NumberIn(test, "avg_ts");
+  row.engine_version = fmt::format("{:.0f}", base::NumberAt(test, "build_number").value_or(0));
+  row.model = base::TextOf(test, "model_filename");
+  row.date = base::TextOf(test, "test_time");
+  row.depth = static_cast<std::uint64_t>(base::NumberAt(test, "n_depth").value_or(0));
+  row.threads = static_cast<std::uint64_t>(base::NumberAt(test, "n_threads").value_or(0));
+  row.generation_tps = base::NumberAt(test, "avg_ts").value_or(0);
   row.pass = 1;
   if (row.model.empty() || !std::isfinite(row.generation_tps) || row.generation_tps <= 0) {
     return Fail(Code::kLabRow, where, fmt::format("model_filename \"{}\" at avg_ts {}", row.model, row.generation_tps),
@@ -66,7 +59,7 @@ Result<Row> RowOfTest(const json& test, const std::string& where, const LadderOp
     return row;
   }
   // Without the file: all its tensors, which is more than a token reads where the embedding is a table of its own.
-  row.weight_bytes_per_token = NumberIn(test, "model_size");
+  row.weight_bytes_per_token = base::NumberAt(test, "model_size").value_or(0);
   if (row.weight_bytes_per_token > 0) return row;
   return Fail(Code::kLabRow, where, fmt::format("model_size {}", row.weight_bytes_per_token),
               "the model's file, or its size in bytes");
@@ -78,8 +71,8 @@ Result<std::vector<Row>> ImportBench(std::string_view text, const std::string& w
   BOLTBEAM_ASSIGN(const std::vector<json> tests, TestsIn(text, where));
   std::vector<Row> rows;
   for (std::size_t i = 0; i < tests.size(); ++i) {
-    const bool is_generation =
-        tests[i].is_object() && NumberIn(tests[i], "n_gen") > 0 && NumberIn(tests[i], "n_prompt") == 0;
+    const bool is_generation = tests[i].is_object() && base::NumberAt(tests[i], "n_gen").value_or(0) > 0 &&
+                               base::NumberAt(tests[i], "n_prompt").value_or(0) == 0;
     if (!is_generation) continue;
     BOLTBEAM_ASSIGN(Row row, RowOfTest(tests[i], fmt::format("{}, test {}", where, i + 1), options));
     rows.push_back(std::move(row));

@@ -78,7 +78,7 @@ Result<LadderState> RunLadder(std::span<const ModelFacts> models, std::span<cons
       ++state.done;
       continue;
     }
-    if (options.budget_s > 0 && static_cast<double>(base::MonotonicNs() - begin) / 1e9 > options.budget_s) continue;
+    if (options.budget_s > 0 && base::SecondsSince(begin) > options.budget_s) continue;
     if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "ladder", "stopped by the user");
     if (hooks.progress) {
       hooks.progress(fmt::format("{} in {}, pass {}", model.name, runner.name(), rung.pass), state.done, state.total);

@@ -8,11 +8,13 @@
 #include <map>
 
 #include "base/printable.h"
+#include "base/shell.h"
 #include "base/version.h"
 #include "chip/facts.h"
-#include "judge/program.h"
 #include "lab/ladder.h"
 #include "measure/bench.h"
+#include "measure/printed_rate.h"
+#include "measure/statistics.h"
 
 namespace boltbeam::lab {
 namespace {
@@ -94,14 +96,14 @@ class CommandRunner final : public Runner {
 
   Result<Visit> Run(const ModelFacts& facts, const VisitOptions& /*options*/) override {
     std::string command = command_;
-    const std::string file = judge::ShellQuoted(facts.path);
+    const std::string file = base::ShellQuoted(facts.path);
     for (std::size_t at = command.find(kFileMark); at != std::string::npos; at = command.find(kFileMark, at)) {
       command.replace(at, kFileMark.size(), file);
       at += file.size();
     }
     std::vector<double> readings;
     ReadMemory(readings);
-    BOLTBEAM_ASSIGN(const std::string text, judge::RunProgram(command));
+    BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command));
     ReadMemory(readings);
     BOLTBEAM_ASSIGN(const std::vector<double> rates, RatesIn(text));
     Visit visit;
@@ -147,7 +149,7 @@ Result<std::vector<double>> RatesIn(std::string_view text) {
     }
     if (!rates.empty()) return rates;
   }
-  BOLTBEAM_ASSIGN(const double rate, judge::TokensPerSecond(text));
+  BOLTBEAM_ASSIGN(const double rate, measure::TokensPerSecond(text));
   return std::vector<double>{rate};
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/hash.h"
+#include "base/json_members.h"
 #include "base/printable.h"
 #include "ledger/merge.h"
 
@@ -22,15 +23,10 @@ const std::map<std::string, Ruling>& Statuses() {
   return statuses;
 }
 
-std::string Text(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// What the scope limits it to besides model and chip: "Q4_K decode".
 std::string ShapeOf(const json& scope) {
-  std::string shape = Text(scope, "quant");
-  const std::string workload = Text(scope, "workload");
+  std::string shape = base::TextOf(scope, "quant");
+  const std::string workload = base::TextOf(scope, "workload");
   if (!shape.empty() && !workload.empty()) shape += ' ';
   return shape + workload;
 }
@@ -40,8 +36,8 @@ void AddEvidence(const json& entry, Verdict& verdict) {
   const auto evidence = entry.find("evidence");
   if (evidence == entry.end() || !evidence->is_array()) return;
   for (const json& one : *evidence) {
-    const std::string claim = Text(one, "claim");
-    std::string kind = Text(one, "kind");
+    const std::string claim = base::TextOf(one, "claim");
+    std::string kind = base::TextOf(one, "kind");
     if (kind.empty()) kind = "evidence";
     verdict.conditions.push_back({std::move(kind), State::kUnknown, claim});
     if (!claim.empty()) verdict.reason += (verdict.reason.empty() ? "" : " ") + claim;
@@ -54,7 +50,7 @@ Result<Verdict> VerdictOfRouteEntry(const json& entry, std::string_view line, co
   const auto bad = [&](const std::string& found, const std::string& expected) {
     return Fail(Code::kLedgerImport, where, found, expected);
   };
-  const std::string status = Text(entry, "status");
+  const std::string status = base::TextOf(entry, "status");
   const auto ruling = Statuses().find(status);
   if (ruling == Statuses().end()) {
     return bad("status " + base::Printable(status), "promoted, refuted, deferred, candidate, search-space-incomplete");
@@ -62,9 +58,9 @@ Result<Verdict> VerdictOfRouteEntry(const json& entry, std::string_view line, co
   const json scope = entry.value("scope", json::object());
   Verdict verdict;
   verdict.ruling = ruling->second;
-  verdict.subject.candidate = Text(entry, "candidate_id");
-  verdict.subject.chip = Text(scope, "target");
-  verdict.subject.model = Text(scope, "model").empty() ? Text(scope, "model_family") : Text(scope, "model");
+  verdict.subject.candidate = base::TextOf(entry, "candidate_id");
+  verdict.subject.chip = base::TextOf(scope, "target");
+  verdict.subject.model = base::TextAt(scope, "model").value_or(base::TextOf(scope, "model_family"));
   verdict.details = {{"scope", scope}, {"do_not_retry", entry.value("do_not_retry", json(false))}};
   // The tool keyed its refutations by candidate alone; the scope stays readable in details.
   const std::string shape = ShapeOf(scope);
@@ -72,7 +68,7 @@ Result<Verdict> VerdictOfRouteEntry(const json& entry, std::string_view line, co
   if (verdict.reason.empty()) verdict.reason = "imported without a claim: " + status;
   if (status == "promoted") verdict.reason = "promoted elsewhere, not judged here: " + verdict.reason;
   if (!shape.empty()) verdict.reason = shape + ": " + verdict.reason;
-  std::string reopen = Text(entry, "reopen_condition");
+  std::string reopen = base::TextOf(entry, "reopen_condition");
   const bool leaves = verdict.ruling == Ruling::kRefute || verdict.ruling == Ruling::kSearchSpaceIncomplete;
   if (reopen.empty() && leaves) reopen = "none was stated";
   if (!reopen.empty()) verdict.reopen_when.push_back({{}, Comparison::kStated, nullptr, std::move(reopen)});

@@ -57,7 +57,7 @@ class Loader {
   Result<void> CopyTo(std::byte* memory) const;
   Result<std::uint64_t> Entry() const;
   /// Of everything that is loaded, before it is relocated, and of the relocations.
-  std::string Content() const;
+  Result<std::string> Content() const;
 
   [[nodiscard]] std::uint64_t code_bytes() const { return code_bytes_; }
   [[nodiscard]] std::uint64_t total_bytes() const { return total_bytes_; }
@@ -226,7 +226,7 @@ Result<std::uint64_t> Loader::Entry() const {
   return Damaged(fmt::format("no function '{}'", kEntry));
 }
 
-std::string Loader::Content() const {
+Result<std::string> Loader::Content() const {
   std::string text;
   for (const Section& section : sections_) {
     const Elf64_Shdr& header = section.header;
@@ -234,10 +234,10 @@ std::string Loader::Content() const {
     const bool is_of_loaded = header.sh_info < sections_.size() && sections_[header.sh_info].place;
     if (header.sh_type != SHT_RELA || !is_of_loaded) continue;
     for (std::uint64_t at = 0; header.sh_size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
-      const auto relocation = *Read<Elf64_Rela>(header.sh_offset + at);
-      const std::uint64_t index = ELF64_R_SYM(relocation.r_info);
-      const Result<std::uint64_t> symbol = PlaceOfSymbol(symbols_[index]);  // CopyTo has found it sound
-      text += fmt::format("{} {} {} {};", relocation.r_offset, ELF64_R_TYPE(relocation.r_info), relocation.r_addend,
+      const auto relocation = Read<Elf64_Rela>(header.sh_offset + at);
+      if (!relocation || ELF64_R_SYM(relocation->r_info) >= symbols_.size()) return Damaged("a relocation");
+      const Result<std::uint64_t> symbol = PlaceOfSymbol(symbols_[ELF64_R_SYM(relocation->r_info)]);
+      text += fmt::format("{} {} {} {};", relocation->r_offset, ELF64_R_TYPE(relocation->r_info), relocation->r_addend,
                           symbol ? *symbol : 0);
     }
   }
@@ -295,26 +295,30 @@ Result<Code> Code::Load(const std::string& object) {
                 "a system that lets a program run code that it generated");
   }
   __builtin___clear_cache(reinterpret_cast<char*>(memory), reinterpret_cast<char*>(memory) + loader.code_bytes());
-  BOLTBEAM_TRY(loader.Lay(page, 0));  // the content is the same wherever the code lies
   Code code;
   code.memory_ = std::exchange(mapping.memory, MAP_FAILED);
   code.bytes_ = mapping.bytes;
   code.function_ = reinterpret_cast<KernelFunction>(memory + entry);
-  code.content_ = loader.Content();
   return code;
+}
+
+Result<std::string> Code::ContentOf(const std::string& object) {
+  Loader loader(object);
+  BOLTBEAM_TRY(loader.ReadSections());
+  BOLTBEAM_TRY(loader.ReadSymbols());
+  BOLTBEAM_TRY(loader.Lay(static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)), 0));
+  return loader.Content();
 }
 
 Code::Code(Code&& other) noexcept
     : memory_(std::exchange(other.memory_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
-      function_(std::exchange(other.function_, nullptr)),
-      content_(std::move(other.content_)) {}
+      function_(std::exchange(other.function_, nullptr)) {}
 
 Code& Code::operator=(Code&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(bytes_, other.bytes_);
   std::swap(function_, other.function_);
-  std::swap(content_, other.content_);
   return *this;
 }
 

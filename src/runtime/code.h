@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
@@ -18,6 +19,9 @@
 
 namespace boltbeam::runtime {
 
+/// What a compiled kernel is filed under: whatever changes its machine code.
+std::string KernelKey(const std::string& identity, const codegen::Target& target);
+
 using KernelFunction = void (*)(void* const* buffers, std::int64_t begin, std::int64_t end);
 
 /// One object, mapped read and execute.
@@ -28,16 +32,15 @@ class Code {
   Code& operator=(Code&&) noexcept;
   ~Code();
   [[nodiscard]] KernelFunction function() const { return function_; }
-  /// The instructions and constants, and how they refer to each other: the same for two objects that differ in names
-  /// only.
-  [[nodiscard]] const std::string& content() const { return content_; }
+  /// The instructions and constants of an object, and how they refer to each other: the same for two that differ in
+  /// names only.
+  static Result<std::string> ContentOf(const std::string& object);
 
  private:
   Code() = default;
   void* memory_ = nullptr;
   std::size_t bytes_ = 0;
   KernelFunction function_ = nullptr;
-  std::string content_;
 };
 
 /// Program -> function, compiled once. The disk key holds the program's identity, triple, features and compiler; a
@@ -48,14 +51,14 @@ class KernelCache {
   KernelCache(codegen::Target target, std::string folder);  // folder empty: no disk
   Result<KernelFunction> Get(const kernel::Program& program);
   Result<void> Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads);
-  /// SHA-256 of Code::content of the program's machine code, which is compiled where it was not yet.
+  /// SHA-256 of Code::ContentOf the program's object.
   Result<std::string> CodeHash(const kernel::Program& program);
 
   [[nodiscard]] std::uint64_t compiled() const { return compiled_; }
   [[nodiscard]] const codegen::Target& target() const { return target_; }
 
  private:
-  [[nodiscard]] std::string KeyOf(const std::string& identity) const;
+  [[nodiscard]] std::filesystem::path PathOf(const std::string& key) const;
   Result<Code> Make(const kernel::Program& program, const std::string& identity);
 
   codegen::Target target_;

@@ -37,14 +37,18 @@ std::optional<std::string> ReadObject(const std::filesystem::path& path, const s
 KernelCache::KernelCache(codegen::Target target, std::string folder)
     : target_(std::move(target)), folder_(std::move(folder)) {}
 
-std::string KernelCache::KeyOf(const std::string& identity) const {
-  return base::Sha256Hex(fmt::format("{}\n{}\n{}\n{}\n", identity, target_.triple, fmt::join(target_.features, ","),
+std::string KernelKey(const std::string& identity, const codegen::Target& target) {
+  return base::Sha256Hex(fmt::format("{}\n{}\n{}\n{}\n", identity, target.triple, fmt::join(target.features, ","),
                                      codegen::CompilerVersion()));
 }
 
+std::filesystem::path KernelCache::PathOf(const std::string& key) const {
+  return std::filesystem::path(folder_) / "kernels" / (key + ".o");
+}
+
 Result<Code> KernelCache::Make(const kernel::Program& program, const std::string& identity) {
-  const std::string key = KeyOf(identity);
-  const std::filesystem::path path = std::filesystem::path(folder_) / "kernels" / (key + ".o");
+  const std::string key = KernelKey(identity, target_);
+  const std::filesystem::path path = PathOf(key);
   if (!folder_.empty()) {
     if (const std::optional<std::string> object = ReadObject(path, key)) {
       if (Result<Code> code = Code::Load(*object)) return code;
@@ -74,9 +78,14 @@ Result<KernelFunction> KernelCache::Get(const kernel::Program& program) {
 }
 
 Result<std::string> KernelCache::CodeHash(const kernel::Program& program) {
-  BOLTBEAM_TRY(Get(program));
-  const std::lock_guard lock(mutex_);
-  return base::Sha256Hex(codes_.at(kernel::Identity(program)).content());
+  BOLTBEAM_TRY(Get(program));  // from now on it lies on the disk, where that can be written
+  const std::string key = KernelKey(kernel::Identity(program), target_);
+  std::optional<std::string> object = folder_.empty() ? std::nullopt : ReadObject(PathOf(key), key);
+  if (!object) {
+    BOLTBEAM_ASSIGN(object, codegen::Compile(program, target_));
+  }
+  BOLTBEAM_ASSIGN(const std::string content, Code::ContentOf(*object));
+  return base::Sha256Hex(content);
 }
 
 Result<void> KernelCache::Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads) {

@@ -23,8 +23,6 @@ constexpr std::uint64_t kWholeWeights = std::uint64_t{16} << 20;  // of a table,
 constexpr std::size_t kMostFits = 64;                             // candidates that are asked whether they fit a group
 constexpr int kRateReadings = 9;
 
-double SecondsSince(std::uint64_t begin_ns) { return static_cast<double>(base::MonotonicNs() - begin_ns) / 1e9; }
-
 class Decider {
  public:
   Decider(const model::Model& model, const chip::Chip& chip, TimingBench& bench, runtime::KernelCache& kernels,
@@ -45,16 +43,16 @@ class Decider {
       GroupSearch& search = decision_.groups.emplace_back();
       search.group = group;
       search.found.part = group.part;
-      const bool is_late = request_.budget_s > 0 && SecondsSince(begin_ns_) > request_.budget_s;
+      const bool is_late = request_.budget_s > 0 && base::SecondsSince(begin_ns_) > request_.budget_s;
       if (decision_.is_interrupted || is_late) {
         search.skipped = is_late ? "no budget left" : "interrupted";
       } else {
-        status_ = {decision_.groups.size(), groups.size(), group.part.table, "", "", SecondsSince(begin_ns_)};
+        status_ = {decision_.groups.size(), groups.size(), group.part.table, "", "", base::SecondsSince(begin_ns_)};
         BOLTBEAM_TRY(SearchGroup(search));
       }
       BOLTBEAM_TRY(Choose(search));
     }
-    decision_.seconds = SecondsSince(begin_ns_);
+    decision_.seconds = base::SecondsSince(begin_ns_);
     return std::move(decision_);
   }
 
@@ -76,7 +74,7 @@ class Decider {
       if (!hooks_.progress) return;
       status_.trying = trying;
       status_.best = best;
-      status_.seconds = SecondsSince(begin_ns_);
+      status_.seconds = base::SecondsSince(begin_ns_);
       hooks_.progress(status_);
     };
     if (hooks_.progress) hooks_.progress(status_);

@@ -220,6 +220,13 @@ Result<Fit> FitCoefficients(const std::vector<Sample>& samples, const chip::Chip
   return fit;
 }
 
+Result<std::optional<Fit>> FitFromLedger(const ledger::Ledger& memory, const chip::Chip& chip, std::uint32_t threads) {
+  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
+  BOLTBEAM_ASSIGN(const std::vector<Sample> samples, SamplesOf(index, chip.id));
+  const Result<Fit> fit = FitCoefficients(samples, chip, threads);
+  return fit ? std::optional(*fit) : std::nullopt;
+}
+
 std::string Describe(const Fit& fit) {
   return fmt::format(
       "predictor: fitted on {} timings of {} tables, error {:.1f} %; on tables held out: error {:.1f} %, rank "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "chip/facts.h"
 #include "ledger/index.h"
+#include "ledger/ledger.h"
 #include "search/predict.h"
 
 namespace boltbeam::search {
@@ -43,6 +45,9 @@ struct Fit {
 
 /// kMeasurementUnstable when there are too few samples or tables to fit and hold one out: 40 of two tables.
 Result<Fit> FitCoefficients(const std::vector<Sample>& samples, const chip::Chip& chip, std::uint32_t threads);
+
+/// Fitted on what the ledger has of the chip; nullopt where that is too little.
+Result<std::optional<Fit>> FitFromLedger(const ledger::Ledger& memory, const chip::Chip& chip, std::uint32_t threads);
 
 /// "fitted on 600 timings of 12 tables; held out: error 4 %, rank correlation 0.91, worst 0.83"
 std::string Describe(const Fit& fit);

@@ -14,8 +14,6 @@ namespace {
 constexpr double kEven = 1.003;  // so near to the best, one thread alone decides: whoever computes less
 constexpr std::size_t kSoloSweeps = 7;
 
-double SecondsSince(std::uint64_t begin_ns) { return static_cast<double>(base::MonotonicNs() - begin_ns) / 1e9; }
-
 std::vector<TrialKey> KeysOf(const std::vector<Contender>& contenders) {
   std::vector<TrialKey> keys;
   for (const Contender& contender : contenders) keys.push_back({contender.name, contender.code});
@@ -65,7 +63,7 @@ class Search {
     const std::uint64_t begin = base::MonotonicNs(), windows = bench_.windows();
     BOLTBEAM_ASSIGN(const bool is_known, Recall());
     if (is_known) {
-      found_.seconds = SecondsSince(begin);
+      found_.seconds = base::SecondsSince(begin);
       return std::move(found_);
     }
     const std::size_t beside = std::min(rules_.neighbours, rules_.most_timed / 2);
@@ -83,7 +81,7 @@ class Search {
     }
     BOLTBEAM_TRY(SettleChoice());
     found_.windows = bench_.windows() - windows;
-    found_.seconds = SecondsSince(begin);
+    found_.seconds = base::SecondsSince(begin);
     return std::move(found_);
   }
 
@@ -170,7 +168,7 @@ class Search {
     std::erase_if(known, [&](const Contender& contender) { return contender.geometry == points.front(); });
     BOLTBEAM_ASSIGN(const std::vector<Made> made,
                     MakeContenders(input_.part, points, gate_, kernels_, rules_.compilers, known));
-    found_.compile_seconds += SecondsSince(begin);
+    found_.compile_seconds += base::SecondsSince(begin);
     std::vector<Contender> ready;
     for (const Made& one : made) {
       if (one.state == Made::State::kReady) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/hash.h"
 #include "codegen/codegen.h"
 #include "engine/weights.h"
 #include "kernel/families/gemv.h"
@@ -184,8 +183,7 @@ Result<std::string> CheckKey(const formats::Format& format, std::uint64_t rows, 
                              const kernel::GemvGeometry& geometry, const codegen::Target& target) {
   BOLTBEAM_ASSIGN(const kernel::WeightLayout layout, kernel::LayoutFor(format, geometry));
   BOLTBEAM_ASSIGN(const kernel::Program program, kernel::BuildGemv(layout, geometry, {.rows = rows, .cols = cols}));
-  return base::Sha256Hex(fmt::format("{}\n{}\n{}\n{}\n", kernel::Identity(program), target.triple,
-                                     fmt::join(target.features, ","), codegen::CompilerVersion()));
+  return runtime::KernelKey(kernel::Identity(program), target);
 }
 
 Result<PlanUse> UsePlan(const model::Model& model, const chip::Chip& machine, const PlanStore& store,

@@ -23,8 +23,6 @@ constexpr const char* kWindows = "windows_ns";
 constexpr std::size_t kSessionDigits = 16;
 constexpr std::string_view kMethod = "search";
 
-double MedianOf(const std::vector<double>& values) { return measure::Median(values); }
-
 std::vector<double> NumbersOf(const nlohmann::json& list) {
   std::vector<double> numbers;
   if (!list.is_array()) return numbers;
@@ -196,7 +194,7 @@ Result<void> TrialMemory::AddRound(const Part& part, const std::vector<TrialKey>
     ledger::Measurement record;
     record.subject = SubjectFor(part, keys[i].candidate);
     record.quantity = kKernelQuantity;
-    record.value = MedianOf(windows);
+    record.value = measure::Median(windows);
     record.low = measure::Quantile(windows, 0.1);
     record.high = measure::Quantile(windows, 0.9);
     record.repetitions = windows.size();

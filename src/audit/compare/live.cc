@@ -128,7 +128,7 @@ Result<Interleaved> Interleave(engine::Engine& engine, engine::Session& session,
       BOLTBEAM_ASSIGN(const double ns, ours ? windows.Window() : theirs());
       (ours ? interleaved.ours_ns : interleaved.theirs_ns).push_back(ns);
     }
-    const double spent = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
+    const double spent = base::SecondsSince(begin);
     if (options.progress) options.progress(std::min(spent, options.seconds), options.seconds);
     if (spent >= options.seconds && interleaved.ours_ns.size() >= kLeastWindows) return interleaved;
   }

@@ -11,7 +11,8 @@
 #include "audit/import/numbers.h"
 #include "base/paths.h"
 #include "base/printable.h"
-#include "judge/program.h"
+#include "base/shell.h"
+#include "measure/printed_rate.h"
 
 namespace boltbeam::audit {
 namespace {
@@ -54,7 +55,7 @@ class TemporaryFolder {
 };
 
 Result<std::string> Run(const std::string& command) {
-  auto output = judge::RunProgram(command);
+  auto output = base::RunProgram(command);
   if (output) return output;
   return Fail(Code::kPeerFailed, output.error().where, output.error().found,
               "a run that succeeds; its messages are above");
@@ -99,7 +100,7 @@ Result<Peer> FindPeer(const std::string& where) {
 Result<double> PeerTokenNs(const Peer& peer, const std::string& model, const PeerRun& run) {
   BOLTBEAM_ASSIGN(const std::string output,
                   Run(fmt::format("{} -m {} -t {} -p 0 -n {} -d {} -r 1 --repack {} -o json 2>/dev/null",
-                                  judge::ShellQuoted(peer.bench), judge::ShellQuoted(model), run.threads, run.tokens,
+                                  base::ShellQuoted(peer.bench), base::ShellQuoted(model), run.threads, run.tokens,
                                   run.depth, run.repack ? 1 : 0)));
   BOLTBEAM_ASSIGN(const imports::Imported imported, imports::ImportText("llama-bench", output));
   for (const imports::Rate& rate : imported.rates) {
@@ -110,7 +111,7 @@ Result<double> PeerTokenNs(const Peer& peer, const std::string& model, const Pee
 
 Result<double> CommandTokenNs(const std::string& command) {
   BOLTBEAM_ASSIGN(const std::string output, Run(command));
-  const auto rate = judge::TokensPerSecond(output);
+  const auto rate = measure::TokensPerSecond(output);
   if (!rate) return Fail(Code::kPeerFailed, base::Printable(command), rate.error().found, rate.error().expected);
   return kNsPerSecond / *rate;
 }
@@ -147,13 +148,13 @@ Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::
   const TemporaryFolder folder;
   const fs::path all = folder.path() / "all.txt", one = folder.path() / "one.txt";
   const std::uint64_t positions = (depth / kKvStep + 1) * kKvStep;
-  BOLTBEAM_TRY(Run(fmt::format("{} -m {} -c {} -ub {} -o {} >/dev/null 2>&1", judge::ShellQuoted(peer.exporter),
-                               judge::ShellQuoted(model), positions, kPromptTokens, judge::ShellQuoted(all.string()))));
+  BOLTBEAM_TRY(Run(fmt::format("{} -m {} -c {} -ub {} -o {} >/dev/null 2>&1", base::ShellQuoted(peer.exporter),
+                               base::ShellQuoted(model), positions, kPromptTokens, base::ShellQuoted(all.string()))));
   BOLTBEAM_ASSIGN(const std::string exported, base::ReadWholeFile(all));
   BOLTBEAM_TRY(base::WriteFileAtomically(one, LinesOfOneToken(exported, kPromptTokens)));
   BOLTBEAM_ASSIGN(const std::string output,
                   Run(fmt::format("{} perf -b CPU --test-file {} --output sql 2>/dev/null",
-                                  judge::ShellQuoted(peer.operations), judge::ShellQuoted(one.string()))));
+                                  base::ShellQuoted(peer.operations), base::ShellQuoted(one.string()))));
   BOLTBEAM_ASSIGN(const imports::Imported imported, imports::ImportText("test-backend-ops", output));
   std::vector<TimedOperation> operations = TimedOperations(imported);
   if (operations.empty()) return Fail(Code::kPeerFailed, "test-backend-ops", "no timed operation", "a CPU backend");

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/json_members.h"
 #include "base/printable.h"
 
 namespace boltbeam::audit {
@@ -15,32 +16,20 @@ using Json = nlohmann::json;
 
 constexpr double kAddsUp = 1e-3;  // of the token: what rounding may leave
 
-std::optional<double> Number(const Json& object, const char* key) {
-  if (!object.is_object()) return std::nullopt;
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
-}
-
-std::string Text(const Json& object, const char* key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 std::uint64_t Count(const Json& object, const char* key) {
-  const double value = Number(object, key).value_or(0);
+  const double value = base::NumberAt(object, key).value_or(0);
   return value >= 0 && value < 1e18 ? static_cast<std::uint64_t>(value) : 0;
 }
 
 Result<Part> ReadPart(std::string_view where, const Json& json) {
   Part part;
-  part.role = Text(json, "role");
-  part.format = Text(json, "format");
-  part.cause = Text(json, "cause");
+  part.role = base::TextOf(json, "role");
+  part.format = base::TextOf(json, "format");
+  part.cause = base::TextOf(json, "cause");
   part.calls = Count(json, "calls");
   part.bytes = Count(json, "bytes");
   part.stored_bytes = Count(json, "stored_bytes");
-  const auto floor = Number(json, "floor_ns"), now = Number(json, "now_ns");
+  const auto floor = base::NumberAt(json, "floor_ns"), now = base::NumberAt(json, "now_ns");
   if (part.role.empty() || !floor || !now || !(*now >= 0) || !(*floor >= 0)) {
     return Fail(Code::kStoredAccount, std::string(where), "a part without role, floor_ns or now_ns",
                 "what boltbeam audit -o json writes");
@@ -54,7 +43,7 @@ Result<Part> ReadPart(std::string_view where, const Json& json) {
 Result<Account> ReadAccount(std::string_view where, const Json& json) {
   Account account;
   account.depth = Count(json, "depth");
-  account.read_bandwidth_gb_s = Number(json, "read_bandwidth_gb_s").value_or(0);
+  account.read_bandwidth_gb_s = base::NumberAt(json, "read_bandwidth_gb_s").value_or(0);
   const auto token = json.is_object() ? json.find("token") : json.end();
   const auto parts = json.is_object() ? json.find("parts") : json.end();
   if (!json.is_object() || token == json.end() || parts == json.end() || !parts->is_array()) {
@@ -70,12 +59,12 @@ Result<Account> ReadAccount(std::string_view where, const Json& json) {
                {"gaps_ns", account.token.gaps_ns},
                {"unaccounted_ns", account.token.unaccounted_ns}};
   for (const auto& [key, value] : lines) {
-    const auto number = Number(*token, key);
+    const auto number = base::NumberAt(*token, key);
     if (!number) return Fail(Code::kStoredAccount, std::string(where), fmt::format("no token.{}", key), "a number");
     value = *number;
   }
-  account.token.wait_ns = Number(*token, "wait_ns").value_or(account.token.gaps_ns);
-  account.token.host_ns = Number(*token, "host_ns").value_or(0);
+  account.token.wait_ns = base::NumberAt(*token, "wait_ns").value_or(account.token.gaps_ns);
+  account.token.host_ns = base::NumberAt(*token, "host_ns").value_or(0);
   const double sum =
       account.token.floor_ns + account.token.lost_ns + account.token.gaps_ns + account.token.unaccounted_ns;
   if (!(account.token.now_ns > 0) || std::fabs(sum - account.token.now_ns) > kAddsUp * account.token.now_ns) {
@@ -137,22 +126,22 @@ std::string Describe(const StoredAudit& audit) {
 
 }  // namespace
 
-bool IsStoredAudit(const Json& document) { return Text(document, "schema").starts_with("boltbeam.audit."); }
+bool IsStoredAudit(const Json& document) { return base::TextOf(document, "schema").starts_with("boltbeam.audit."); }
 
 Result<StoredAudit> ReadStoredAudit(std::string_view name, const Json& document) {
   const auto depths = document.is_object() ? document.find("depths") : document.end();
   if (!IsStoredAudit(document) || depths == document.end() || !depths->is_array() || depths->empty()) {
     return Fail(Code::kStoredAccount, std::string(name),
-                fmt::format("no stored account (schema \"{}\")", base::Printable(Text(document, "schema"), 60)),
+                fmt::format("no stored account (schema \"{}\")", base::Printable(base::TextOf(document, "schema"), 60)),
                 "what boltbeam audit MODEL -o json writes");
   }
   StoredAudit audit;
   audit.name = std::string(name);
-  audit.machine = base::Printable(Text(document, "machine"), 60);
+  audit.machine = base::Printable(base::TextOf(document, "machine"), 60);
   audit.threads = Count(document, "threads");
-  if (const auto model = document.find("model"); model != document.end()) audit.model = Text(*model, "type");
+  if (const auto model = document.find("model"); model != document.end()) audit.model = base::TextOf(*model, "type");
   if (const auto environment = document.find("environment"); environment != document.end()) {
-    audit.date = Text(*environment, "date");
+    audit.date = base::TextOf(*environment, "date");
   }
   for (const Json& depth : *depths) {
     BOLTBEAM_ASSIGN(Account account, ReadAccount(fmt::format("{}: depth {}", name, Count(depth, "depth")), depth));

@@ -102,26 +102,6 @@ void Source::ReadJsonLines() {
 
 std::string Source::At(std::size_t line) const { return fmt::format("{}:{}", name_, line); }
 
-std::optional<double> NumberAt(const Json& object, std::string_view key) {
-  if (!object.is_object()) return std::nullopt;
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
-std::optional<std::string> TextAt(const Json& object, std::string_view key) {
-  if (!object.is_object()) return std::nullopt;
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return std::nullopt;
-  return found->get<std::string>();
-}
-
-const Json* ObjectAt(const Json& object, std::string_view key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found != object.end() && found->is_structured() ? &*found : nullptr;
-}
-
 bool HasAll(const Json& object, std::initializer_list<std::string_view> keys) {
   return object.is_object() && std::ranges::all_of(keys, [&](std::string_view key) { return object.contains(key); });
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_members.h"
 
 namespace boltbeam::imports {
 
@@ -54,10 +55,9 @@ class Source {
   bool json_cut_ = false;
 };
 
-/// A member of an object that has the type asked for; nullopt otherwise, also for a value that is no object.
-std::optional<double> NumberAt(const nlohmann::json& object, std::string_view key);
-std::optional<std::string> TextAt(const nlohmann::json& object, std::string_view key);
-const nlohmann::json* ObjectAt(const nlohmann::json& object, std::string_view key);  // object or array, else null
+using base::NumberAt;
+using base::ObjectAt;
+using base::TextAt;
 bool HasAll(const nlohmann::json& object, std::initializer_list<std::string_view> keys);
 
 }  // namespace boltbeam::imports

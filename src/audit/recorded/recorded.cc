@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "audit/recorded/derive.h"
+#include "base/json_members.h"
 #include "base/printable.h"
 
 namespace boltbeam::audit {
@@ -21,14 +22,9 @@ constexpr std::array kKinds{Kind{"seed_tie_outs", DeriveTieOuts},           Kind
                             Kind{"active_body_ledger", DeriveActiveBodies}, Kind{"lifecycle_ledger", DeriveLifecycle},
                             Kind{"wall_account", DeriveWallAccount},        Kind{"kernel_census", DeriveCensus}};
 
-std::string TextOf(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  return found != document.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 const Kind* KindOf(const Json& document) {
   if (!document.is_object()) return nullptr;
-  const std::string schema = TextOf(document, "schema");
+  const std::string schema = base::TextOf(document, "schema");
   const auto found =
       std::ranges::find_if(kKinds, [&](const Kind& kind) { return schema.find(kind.name) != std::string::npos; });
   return found == kKinds.end() ? nullptr : found;
@@ -36,7 +32,7 @@ const Kind* KindOf(const Json& document) {
 
 std::string NoteOf(const Json& check) {
   if (check.is_string()) return check.get<std::string>();
-  if (check.is_object()) return TextOf(check, "note");
+  if (check.is_object()) return base::TextOf(check, "note");
   std::string notes;
   if (check.is_array()) {
     for (const Json& one : check) notes += (notes.empty() ? "" : "; ") + NoteOf(one);
@@ -142,15 +138,14 @@ bool IsRecorded(const Json& document) { return KindOf(document) != nullptr; }
 Result<RecordedAccount> DeriveRecorded(std::string_view name, const Json& document) {
   const Kind* kind = KindOf(document);
   if (kind == nullptr) {
-    return Fail(
-        Code::kStoredAccount, std::string(name),
-        fmt::format("the schema \"{}\"", document.is_object() ? base::Printable(TextOf(document, "schema"), 60) : ""),
-        "a decode, active-body, lifecycle or wall ledger, a kernel census or tie-outs");
+    return Fail(Code::kStoredAccount, std::string(name),
+                fmt::format("the schema \"{}\"", base::Printable(base::TextOf(document, "schema"), 60)),
+                "a decode, active-body, lifecycle or wall ledger, a kernel census or tie-outs");
   }
   RecordedAccount account;
-  account.schema = TextOf(document, "schema");
-  account.chip = TextOf(document, "chip");
-  account.model = TextOf(document, "model");
+  account.schema = base::TextOf(document, "schema");
+  account.chip = base::TextOf(document, "chip");
+  account.model = base::TextOf(document, "model");
   Deriver deriver(document, account);
   kind->derive(deriver);
   CollectChecks(document, "", 0, account.checks);
