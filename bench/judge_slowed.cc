@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -39,8 +40,8 @@ Result<std::unique_ptr<engine::Engine>> Load(const model::Model& model, const ch
   return engine::Engine::Load(model, machine, options);
 }
 
-// By how much B's token is longer, from a second or two of rounds.
-Result<double> Longer(engine::Engine& a, engine::Engine& b, std::uint64_t seed) {
+// By how much B's token is longer, from so many seconds of rounds.
+Result<double> Longer(engine::Engine& a, engine::Engine& b, std::uint64_t seed, double seconds) {
   BOLTBEAM_ASSIGN(const measure::Clock clock, measure::GetClock());
   BOLTBEAM_ASSIGN(const auto session_a, a.NewSession());
   BOLTBEAM_ASSIGN(const auto session_b, b.NewSession());
@@ -54,7 +55,7 @@ Result<double> Longer(engine::Engine& a, engine::Engine& b, std::uint64_t seed) 
                               .limit = {},
                               .seed = seed});
   measure::PairedRules rules;
-  rules.budget_s = 1.5;
+  rules.budget_s = seconds;
   rules.looks = {1};
   rules.resamples = 0;
   BOLTBEAM_ASSIGN(const measure::PairedSession session, measure::RunPaired(rounds, rules));
@@ -65,10 +66,11 @@ Result<std::uint32_t> TurnsFor(const model::Model& model, const chip::Chip& mach
                                engine::Engine& a) {
   constexpr double kFirst = 350, kLeastShare = 0.001, kLeastStep = 0.4, kMostStep = 2.5;
   double turns = kFirst;
-  for (const std::uint64_t step : {1, 2}) {
+  constexpr std::array kSeconds = {2.0, 6.0};  // the second one's error is a quarter of a share of 2 %
+  for (std::size_t step = 0; step < kSeconds.size(); ++step) {
     BOLTBEAM_ASSIGN(const auto b, Load(model, machine, arguments, static_cast<std::uint32_t>(turns)));
-    BOLTBEAM_ASSIGN(const double longer, Longer(a, *b, arguments.request.seed + step));
-    // A reading of a second or two may be far off: no step is taken too far on its word.
+    BOLTBEAM_ASSIGN(const double longer, Longer(a, *b, arguments.request.seed + step + 1, kSeconds[step]));
+    // The first reading may be far off: no step is taken too far on its word.
     turns *= std::clamp(arguments.share / std::max(longer, kLeastShare), kLeastStep, kMostStep);
   }
   return static_cast<std::uint32_t>(turns);

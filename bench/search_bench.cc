@@ -26,6 +26,7 @@
 #include "search/decide.h"
 #include "search/fit.h"
 #include "search/part_search.h"
+#include "search_table.h"
 
 namespace boltbeam::search {
 namespace {
@@ -88,14 +89,6 @@ Result<Part> PartFor(const std::string& format_name, const std::string& shape) {
   return part;
 }
 
-struct Row {
-  std::string format, shape;
-  std::size_t legal = 0, knobs = 0, sampled = 0, codes = 0, wrong = 0;
-  double median_over_best = 0, correlation = 0, top1 = 0;
-  std::map<std::string, double> regret;      // of each strategy's choice
-  std::map<std::string, std::size_t> timed;  // candidates
-};
-
 class Bench {
  public:
   static Result<std::unique_ptr<Bench>> Create(const Options& options) {
@@ -123,7 +116,7 @@ class Bench {
       }
     }
     if (options_.is_prepare) return {};
-    Print();
+    PrintTable(rows_, bench_->threads());
     if (!options_.json.empty()) BOLTBEAM_TRY(base::WriteFileAtomically(options_.json, json_.dump(1) + "\n"));
     return {};
   }
@@ -365,36 +358,6 @@ class Bench {
     BOLTBEAM_ASSIGN(const std::vector<Contender> best, Make(part, {walked.front()}));
     enter("beam", best.front());
     return {};
-  }
-
-  void Print() const {
-    std::printf("Cold, %u threads; regret: time over that of the best of all that were timed last, in turns.\n\n",
-                bench_->threads());
-    std::printf("| format | shape | legal | sampled | knobs | codes | median/best | rank corr. | top-1 |");
-    const char* const strategies[] = {"search", "exhaustive", "random", "hash", "beam", "default", "predicted"};
-    for (const char* strategy : strategies) std::printf(" %s |", strategy);
-    std::printf("\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
-    std::vector<double> correlations;
-    for (const Row& row : rows_) {
-      std::printf("| %s | %s | %zu | %zu | %zu | %zu | %.2f | %.3f | %.3f |", row.format.c_str(), row.shape.c_str(),
-                  row.legal, row.sampled, row.knobs, row.codes, row.median_over_best, row.correlation, row.top1);
-      for (const char* strategy : strategies) {
-        const auto regret = row.regret.find(strategy);
-        std::printf(" %.3f |", regret == row.regret.end() ? std::nan("") : regret->second);
-      }
-      std::printf("\n");
-      correlations.push_back(row.correlation);
-    }
-    if (correlations.empty()) return;
-    std::printf("\nrank correlation: median %.3f, worst %.3f; ", measure::Median(correlations),
-                *std::ranges::min_element(correlations));
-    for (const char* strategy : strategies) {
-      std::vector<double> regrets;
-      for (const Row& row : rows_) regrets.push_back(row.regret.at(strategy));
-      std::printf("%s: regret median %.3f, worst %.3f; ", strategy, measure::Median(regrets),
-                  *std::ranges::max_element(regrets));
-    }
-    std::printf("\n");
   }
 
   const Options& options_;

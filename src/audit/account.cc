@@ -230,6 +230,14 @@ Token TokenOf(const AccountInput& input, const std::vector<std::size_t>& chosen,
 
 }  // namespace
 
+double ResidualError(std::span<const Pair> pairs) {
+  std::vector<double> differences;
+  for (const std::size_t index : ChoosePairs(pairs)) {
+    differences.push_back(pairs[index].token_ns / pairs[index].traced.total - 1);
+  }
+  return measure::StandardDeviation(differences) / std::sqrt(static_cast<double>(differences.size()));
+}
+
 bool Account::TiesOut() const { return std::abs(token.unaccounted_ns) <= kResidualBudget * token.now_ns; }
 
 Result<Account> BuildAccount(const AccountInput& input) {

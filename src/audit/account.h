@@ -149,6 +149,10 @@ struct AccountInput {
   std::uint64_t seed = 1;
 };
 
+/// Standard error of what these pairs leave unaccounted, as a share of the token: the pairs that the account is made
+/// of, and by how much the two windows of each differ.
+double ResidualError(std::span<const Pair> pairs);
+
 /// kMeasurementImpossible names the part that was faster than its floor by more than the band, the share of it that a
 /// cache may hold allowed for; kMeasurementUnstable:
 /// too few windows; kAccountOpen: a table of the model that no kernel of the plan reads.

@@ -178,6 +178,19 @@ TEST(AccountTest, PairsBetweenWhoseWindowsTheMemoryChangedItsSpeedAreLeftOut) {
   EXPECT_NEAR(account->token.unaccounted_ns, 2000, 1e-6);
 }
 
+TEST(AccountTest, TheErrorOfTheResidualFallsAsPairsAreAdded) {
+  std::vector<Pair> pairs(64);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    pairs[i].traced.total = 1e6;
+    pairs[i].token_ns = 1e6 * (i % 2 == 0 ? 1.02 : 0.98);
+  }
+  const double error = ResidualError(pairs);  // of 32 that lie 2 % to both sides
+  EXPECT_NEAR(error, 0.02 / std::sqrt(32.0), 4e-4);
+  const std::vector<Pair> once = pairs;
+  for (int i = 0; i < 3; ++i) pairs.insert(pairs.end(), once.begin(), once.end());
+  EXPECT_NEAR(ResidualError(pairs), error / 2, 2e-4);
+}
+
 TEST(AccountTest, ASmallModelsPartMayBeFasterByWhatACacheCanHold) {
   Pairs session;
   for (Pair& pair : session.pairs) pair.read_gb_s = {8, 8.5};

@@ -20,6 +20,9 @@ constexpr std::uint32_t kMostWindowTokens = 32;
 constexpr double kWindowNs = 4e6;  // short, so that both kinds see the same machine; at least one token
 constexpr std::size_t kPairs = 4;  // of windows in a round
 constexpr std::size_t kLeastRounds = 8;
+// Rounds go on until what is left over is known this well, but not for longer than so many times what was asked for.
+constexpr double kResidualError = kResidualBudget / 4;
+constexpr double kMostTime = 4;
 
 struct DepthRun {
   engine::Engine& engine;
@@ -212,10 +215,13 @@ Result<Account> AuditDepth(DepthRun& run, const Options& options, double seconds
   BOLTBEAM_TRY(measure::FillContext(run.engine, run.session, run.depth, options.seed, {{}, hooks.cancelled}));
   BOLTBEAM_TRY(PrepareWindow(run, options.seed));
   const std::uint64_t begin = base::MonotonicNs();
-  for (double seconds = 0; seconds < options.seconds || run.round_count < kLeastRounds;
-       seconds = base::SecondsSince(begin)) {
+  const auto is_done = [&](double seconds) {
+    if (seconds < options.seconds || run.round_count < kLeastRounds) return false;
+    return seconds > kMostTime * options.seconds || ResidualError(run.pairs) <= kResidualError;
+  };
+  for (double seconds = 0; !is_done(seconds); seconds = base::SecondsSince(begin)) {
     if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "audit", "stopped by the user");
-    if (hooks.progress) hooks.progress(seconds_before + seconds, seconds_total);
+    if (hooks.progress) hooks.progress(std::min(seconds_before + seconds, seconds_total), seconds_total);
     BOLTBEAM_TRY(RunRound(run));
   }
   BOLTBEAM_TRY(run.session.Truncate(run.depth));
