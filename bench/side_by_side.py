@@ -2,7 +2,7 @@
 """Decodes with boltbeam and with llama-bench in turns on the same file, and says which is faster, by how much, and how
 far both are from the limit of the memory as boltbeam's audit measures it in the same run.
 
-  bench/side_by_side.py MODEL.gguf [--pairs 7] [--tokens 32] [--threads 2] [--depths 0,512] [--audit-seconds 3]
+  bench/side_by_side.py MODEL.gguf [--pairs 9] [--tokens 32] [--threads 2] [--depths 0,512] [--audit-seconds 3]
 
 boltbeam is BOLTBEAM, or the one in build/ or on PATH; llama-bench is LLAMA_BIN (a folder or the program), or on PATH.
 Every pair is two fresh processes, one of each program, in the order A B, then B A. Standard library only.
@@ -59,7 +59,8 @@ def run_json(command):
 def rate(program, arguments, depth):
     """Tokens per second of one process; both programs speak the same flags."""
     flags = ["-p", "0", "-n", str(arguments.tokens), "-d", str(depth), "-r", "2", "-t", str(arguments.threads)]
-    return run_json([*program, *flags, "-o", "json"])[0]["avg_ts"]
+    tests = run_json([*program, *flags, "-o", "json"])
+    return tests[0]["avg_ts"] if tests else None
 
 
 def audit(boltbeam, arguments, depth):
@@ -82,27 +83,32 @@ def bootstrap(logs):
 
 
 def compare(arguments, boltbeam, llama_bench, depth):
-    ours, theirs, limits = [], [], []
+    pairs, accounts = [], []
     programs = {"ours": [boltbeam, "bench", "-m", arguments.model], "theirs": [llama_bench, "-m", arguments.model]}
-    for pair in range(arguments.pairs):
-        if pair in (0, arguments.pairs // 2, arguments.pairs - 1):
-            account = audit(boltbeam, arguments, depth)
-            limits += [account] if account else []
+    while len(pairs) < arguments.pairs:
+        account = audit(boltbeam, arguments, depth)
         rates = {}
-        for name in ("ours", "theirs") if pair % 2 == 0 else ("theirs", "ours"):
+        for name in ("ours", "theirs") if len(pairs) % 2 == 0 else ("theirs", "ours"):
             rates[name] = rate(programs[name], arguments, depth)
-        ours.append(rates["ours"])
-        theirs.append(rates["theirs"])
-        print(f"depth {depth}, pair {pair + 1} of {arguments.pairs}: {rates['ours']:.2f} and {rates['theirs']:.2f} tok/s",
-              file=sys.stderr)
-    ratio, low, high = bootstrap([math.log(a / b) for a, b in zip(ours, theirs)])
-    limit = median_of(limits, "limit_tok_s")
-    return {"depth": depth, "ratio": ratio, "ratio_low": low, "ratio_high": high, "ours_tok_s": ours,
-            "theirs_tok_s": theirs, "faster_pairs": sum(a > b for a, b in zip(ours, theirs)), "limit_tok_s": limit,
-            "read_bandwidth_gb_s": median_of(limits, "read_bandwidth_gb_s"), "audits": len(limits),
-            "share_of_limit": statistics.median(ours) / limit,
-            "audited_share_of_limit": median_of(limits, "share_of_limit"),
-            "theirs_share_of_limit": statistics.median(theirs) / limit}
+        if rates["ours"] is None:
+            continue  # refused by its own checks: the pair is taken again
+        rates["limit"] = account["limit_tok_s"] if account else math.nan
+        accounts += [account] if account else []
+        pairs.append(rates)
+        print(f"depth {depth}, pair {len(pairs)} of {arguments.pairs}: {rates['ours']:.2f} and {rates['theirs']:.2f} "
+              f"tok/s, limit {rates['limit']:.2f}", file=sys.stderr)
+    ratio, low, high = bootstrap([math.log(pair["ours"] / pair["theirs"]) for pair in pairs])
+    measured = [pair for pair in pairs if not math.isnan(pair["limit"])]
+    share = {name: statistics.median([pair[name] / pair["limit"] for pair in measured] or [math.nan])
+             for name in ("ours", "theirs")}
+    return {"depth": depth, "ratio": ratio, "ratio_low": low, "ratio_high": high, "pairs": pairs,
+            "ours_tok_s": statistics.median(pair["ours"] for pair in pairs),
+            "theirs_tok_s": statistics.median(pair["theirs"] for pair in pairs),
+            "faster_pairs": sum(pair["ours"] > pair["theirs"] for pair in pairs),
+            "limit_tok_s": median_of(accounts, "limit_tok_s"),
+            "read_bandwidth_gb_s": median_of(accounts, "read_bandwidth_gb_s"), "audits": len(accounts),
+            "share_of_limit": share["ours"], "theirs_share_of_limit": share["theirs"],
+            "audited_share_of_limit": median_of(accounts, "share_of_limit")}
 
 
 def cpu_model():
@@ -115,7 +121,7 @@ def cpu_model():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--depths", default="0,512")
@@ -133,14 +139,15 @@ def main():
     print("| ----: | -------------: | ----------------: | ----: | -------: | -----: | ----------: | ---------: | -----: "
           "| ------: |")
     for result in results:
-        print(f"| {result['depth']} | {statistics.median(result['ours_tok_s']):.2f} | "
-              f"{statistics.median(result['theirs_tok_s']):.2f} | {result['ratio']:.3f} | "
+        print(f"| {result['depth']} | {result['ours_tok_s']:.2f} | "
+              f"{result['theirs_tok_s']:.2f} | {result['ratio']:.3f} | "
               f"{result['ratio_low']:.3f} to {result['ratio_high']:.3f} | {result['faster_pairs']} of {arguments.pairs} | "
               f"{result['limit_tok_s']:.2f} | "
               f"{result['share_of_limit']:.1%} | {result['theirs_share_of_limit']:.1%} | "
               f"{result['audited_share_of_limit']:.1%} |")
-    print("\nOurs and theirs of the limit: each program's median rate over the median limit, which was measured before "
-          "each pair. Audited: our token against memory measured in the same rounds, which a drift does not touch.")
+    print("\nOurs and theirs of the limit: medians over the pairs of a program's rate over the limit that was audited "
+          "just before the pair. Audited: our token against memory measured in the same rounds, which a drift does not "
+          "touch.")
     if arguments.json:
         Path(arguments.json).write_text(json.dumps({"cpu": cpu_model(), "model": arguments.model, "seed": SEED,
                                                     "results": results}, indent=2) + "\n", encoding="utf-8")

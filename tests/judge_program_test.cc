@@ -74,6 +74,27 @@ TEST_F(JudgeProgram, APlansFileIsASide) {
       << "a plan that changes nothing is no other plan";
 }
 
+TEST_F(JudgeProgram, ABinarysRunsHaveTheDepthsAndTheFlagsThatWereAskedFor) {
+  const std::string binary = (folder_ / "other_boltbeam").string(), seen = (folder_ / "seen").string();
+  ASSERT_TRUE(base::WriteFileAtomically(
+      binary, "#!/bin/sh\necho \"$*\" >>" + seen + "\n[ \"$1\" = run ] && echo text || echo '[{\"avg_ts\": 10}]'\n"));
+  std::filesystem::permissions(binary, std::filesystem::perms::owner_all);
+  const ProgramOutcome outcome =
+      Judge(Model() + " --a binary=" + binary + " --b binary=" + binary +
+            " -t 1 -d 3,17 -ctk q8_0 --without gate-in-registers --budget 0.1s --no-record -o json");
+  const nlohmann::json json = nlohmann::json::parse(outcome.output);
+  ASSERT_EQ(json.at("depths").size(), 2U) << outcome.output;
+  EXPECT_EQ(json.at("depths")[0].at("depth"), 3);
+  EXPECT_EQ(json.at("depths")[1].at("depth"), 17);
+  const std::string lines = base::ReadWholeFile(seen).value();
+  for (const char* words : {"-d 3 ", "-d 17 ", " -t 1", " -ctk q8_0", " --without gate-in-registers"}) {
+    EXPECT_NE(lines.find(words), std::string::npos) << words << "\n" << lines;
+  }
+  // Commands that take no depth are timed once.
+  const ProgramOutcome once = Judge("--a 'command=echo 10' --b 'command=echo 10' -d 3,17 --budget 0.1s -o json");
+  EXPECT_EQ(nlohmann::json::parse(once.output).at("depths").size(), 1U);
+}
+
 TEST_F(JudgeProgram, CommandsAndExitStatuses) {
   const auto run = [](const std::string& a, const std::string& b) {
     return Judge("--a 'command=" + a + "' --b 'command=" + b + "' --budget 0.1s -o json");

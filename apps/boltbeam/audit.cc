@@ -174,7 +174,9 @@ void AddAudit(CLI::App& app, Globals& globals) {
   command->add_option("-d,--depth", arguments->depths, "Tokens in the context: a list or a range")
       ->capture_default_str();
   arguments->engine.Add(*command);
-  command->add_option("--seconds", arguments->seconds, "Time to measure for, at each depth")
+  command
+      ->add_option("--seconds", arguments->seconds,
+                   "Time to measure for, at each depth; up to four times that while the residual is not known well")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   command->add_flag("--why", arguments->view.why, "Causes with their evidence, the wall, threads, kernels alone");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments.h"
+#include "base/json_members.h"
 #include "base/paths.h"
 #include "base/shell.h"
 #include "commands.h"
@@ -15,6 +16,7 @@
 #include "judge/samples.h"
 #include "judge_sides.h"
 #include "ledger/ledger.h"
+#include "ledger_commands.h"
 #include "measure/bench.h"
 #include "report/judge_format.h"
 #include "runtime/placement.h"
@@ -89,10 +91,12 @@ class Memory {
         prediction_,
         {blob, std::string(judge::kSamplesFormat)},
         sessions,
-        fmt::format("judge {} --a {} --b {}", arguments.model, arguments.a.Describe(), arguments.b.Describe())};
+        fmt::format("judge {} --a {} --b {}", arguments.model, arguments.a.Describe(), arguments.b.Describe()),
+        BuildFacts()};
     ledger::Verdict verdict = judge::ToVerdict(judgement, judged.run, thresholds, context);
     verdict.details["placement"] = arguments.placement;
     verdict.details["swap_load"] = arguments.swap_load;
+    verdict.details["threads"] = judged.subject.threads;
     if (!judged.processes.is_null()) verdict.details["processes"] = judged.processes;
     BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger_->AppendVerdict(verdict));
     return receipt.hash;
@@ -105,7 +109,7 @@ class Memory {
     BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
     const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
     ledger::Prediction prediction;
-    prediction.subject = SubjectOf(arguments, {machine.id, machine.name, HeaderHash(file), "", "", ""});
+    prediction.subject = SubjectOf(arguments, {machine.id, machine.name, HeaderHash(file), "", "", "", 0});
     prediction.quantity = "ratio";
     prediction.low = expected.low;
     prediction.high = expected.high;
@@ -133,24 +137,30 @@ Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArgume
   command += " judge " + base::ShellQuoted(arguments.model);
   for (const std::string& word : arguments.a_words) command += " --a " + base::ShellQuoted(word);
   for (const std::string& word : arguments.b_words) command += " --b " + base::ShellQuoted(word);
-  for (const std::string& route : arguments.engine.routes.with) command += " --with " + route;
-  for (const std::string& route : arguments.engine.routes.without) command += " --without " + route;
-  if (arguments.engine.threads != 0) command += fmt::format(" -t {}", arguments.engine.threads);
-  if (!arguments.engine.plan.empty()) command += " --plan " + base::ShellQuoted(arguments.engine.plan);
-  if (!arguments.engine.isa.empty()) command += " --isa " + arguments.engine.isa;
-  for (const engine::GeometryChoice& choice : arguments.engine.geometry) {
-    command +=
-        " --geometry " + base::ShellQuoted(choice.table.empty() ? choice.knobs : choice.table + ":" + choice.knobs);
-  }
+  command += ForShell(arguments.engine);
   if (!arguments.reference.empty()) command += " --reference " + base::ShellQuoted(arguments.reference);
-  command +=
-      fmt::format(" -ctk {} -ctv {} -d {} --budget {} --seed {} --placement {} --confirm 0 --no-record -o json{}; true",
-                  arguments.engine.cache_k, arguments.engine.cache_v, arguments.depths, arguments.request.budget_s,
-                  arguments.seed + number, PlacementOf(arguments, number), SwapsLoad(number) ? " --swap-load" : "");
+  command += fmt::format(" -d {} --budget {} --seed {} --placement {} --confirm 0 --no-record -o json{}; true",
+                         arguments.depths, arguments.request.budget_s, arguments.seed + number,
+                         PlacementOf(arguments, number), SwapsLoad(number) ? " --swap-load" : "");
   BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command));
   nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "fresh process", "no verdict", "one as before");
   return json;
+}
+
+struct Repetition {
+  bool is_gain = false;
+  double ratio = 0;
+  std::string outcome;
+};
+// A process that refused its own measurement repeats nothing.
+Repetition ReadRepetition(const nlohmann::json& json) {
+  Repetition repetition{false, base::NumberAt(json, "ratio").value_or(0), base::TextOf(json, "outcome")};
+  const bool is_refused = json.value("refused", nlohmann::json(true)) != nlohmann::json(false);
+  repetition.is_gain = repetition.outcome == "faster" && !is_refused && repetition.ratio > 0;
+  if (is_refused) repetition.outcome = "refused: " + base::TextOf(json, "reason");
+  if (repetition.outcome.empty()) repetition.outcome = "nothing was timed";
+  return repetition;
 }
 
 // A gain counts when fresh processes repeat it: other addresses and pages, the code elsewhere in them, the other order
@@ -160,17 +170,17 @@ Result<judge::Condition> Repeat(const Globals& globals, const JudgeArguments& ar
   for (std::uint32_t number = 1; number <= arguments.confirm; ++number) {
     if (Interrupted()) return Fail(Code::kInterrupted, "judge", "stopped by the user");
     BOLTBEAM_ASSIGN(const nlohmann::json json, RunFreshProcess(globals, arguments, number));
-    const std::string outcome = json.value("outcome", "nothing");
+    const Repetition repetition = ReadRepetition(json);
     processes.push_back({{"placement", PlacementOf(arguments, number)},
                          {"swap_load", SwapsLoad(number)},
-                         {"outcome", outcome},
-                         {"ratio", json.value("ratio", nlohmann::json())}});
-    if (outcome != "faster") {
+                         {"outcome", repetition.outcome},
+                         {"ratio", json.value("ratio", nlohmann::json())},
+                         {"reason", base::TextOf(json, "reason")}});
+    if (!repetition.is_gain) {
       return judge::Condition{std::string(judge::kRepeated), judge::State::kFail,
-                              fmt::format("process {} of {}: {}", number, arguments.confirm, outcome)};
+                              fmt::format("process {} of {}: {}", number, arguments.confirm, repetition.outcome)};
     }
-    condition.detail +=
-        fmt::format("{}{:+.2f} %", number == 1 ? "again " : ", ", (json.value("ratio", std::nan("")) - 1) * 100);
+    condition.detail += fmt::format("{}{:+.2f} %", number == 1 ? "again " : ", ", (repetition.ratio - 1) * 100);
   }
   return condition;
 }
@@ -201,6 +211,7 @@ Result<void> RunJudge(JudgeArguments& arguments, Globals& globals) {
   Memory memory;
   BOLTBEAM_TRY(memory.Open(globals, arguments));
   CatchInterrupts();
+  for (const std::string& doubt : measure::ReadEnvironment().doubts) Note("before anything is timed: " + doubt);
   runtime::SetCodePlacement(arguments.placement);
   BOLTBEAM_ASSIGN(JudgedRun judged, RunJudgedSides(globals, arguments, thresholds));
   std::uint64_t sessions = 1;

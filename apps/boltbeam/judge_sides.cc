@@ -69,10 +69,23 @@ Result<std::pair<double, std::uint64_t>> Divergence(const std::string& path, eng
   return std::pair(result.kl_mean, result.tokens);
 }
 
+// What brings back A; empty when nothing differs that could be switched.
 std::string OffSwitch(const judge::SideSpec& a, const judge::SideSpec& b) {
-  if (!b.file.empty()) return "load the other file";
-  if (a.Describe() == b.Describe()) return "the sides are the same";
-  return fmt::format("run it with A's switches: {}", a.Describe());
+  if (a.Describe() == b.Describe()) return "";
+  if (a.file != b.file) return "load A's file";
+  if (a.plan != b.plan) return "--plan " + (a.plan.empty() ? std::string("default") : a.plan);
+  return a.with.empty() && a.without.empty() ? fmt::format("without B's switches: {}", b.Describe())
+                                             : fmt::format("A's switches: {}", a.Describe());
+}
+
+// B does not fit beside A: that is a finding, and nothing is timed.
+JudgedRun TooLarge(const JudgeArguments& arguments, const chip::Chip& machine, const Error& error) {
+  JudgedRun judged;
+  judged.run.environment = measure::ReadEnvironment();
+  judged.run.findings.conditions.push_back({std::string(judge::kMemory), judge::State::kFail, error.Message()});
+  const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
+  judged.subject = {machine.id, machine.name, HeaderHash(file), "", "", OffSwitch(arguments.a, arguments.b), 0};
+  return judged;
 }
 
 Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& arguments,
@@ -80,13 +93,16 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   // The side that is loaded first gets the better memory, if any: --swap-load takes turns.
   const judge::SideSpec& first = arguments.swap_load ? arguments.b : arguments.a;
   const judge::SideSpec& second = arguments.swap_load ? arguments.a : arguments.b;
-  BOLTBEAM_ASSIGN(std::unique_ptr<Loaded> one, Load(globals, arguments, first));
-  BOLTBEAM_ASSIGN(std::unique_ptr<Loaded> two, Load(globals, arguments, second));
-  Loaded& a = arguments.swap_load ? *two : *one;
-  Loaded& b = arguments.swap_load ? *one : *two;
-
   const base::Paths paths = base::ResolvePaths(globals.home);
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  Result<std::unique_ptr<Loaded>> one = Load(globals, arguments, first);
+  Result<std::unique_ptr<Loaded>> two = one ? Load(globals, arguments, second) : std::unexpected(one.error());
+  const Result<std::unique_ptr<Loaded>>& loaded_b = arguments.swap_load ? one : two;
+  if (!loaded_b && loaded_b.error().code == Code::kOutOfMemory) return TooLarge(arguments, machine, loaded_b.error());
+  if (!two) return std::unexpected(two.error());
+  Loaded& a = arguments.swap_load ? **two : **one;
+  Loaded& b = arguments.swap_load ? **one : **two;
+
   runtime::KernelCache kernels(codegen::TargetFor(machine), (paths.cache / "kernels").string());
   std::vector<int> cpus = chip::UsableCpus();
   cpus.resize(std::min<std::size_t>(cpus.size(), a.engine->options().threads));
@@ -117,23 +133,17 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   JudgedRun judged;
   BOLTBEAM_ASSIGN(judged.run,
                   judge::CompareEngines(side_a, side_b, context, arguments.request, thresholds, Watched(progress)));
-  judged.subject = {machine.id,          machine.name,        HeaderHash(b.model.file().path()),
-                    a.engine->plan_id(), b.engine->plan_id(), context.off_switch};
+  judged.subject = {machine.id,          machine.name,       HeaderHash(b.model.file().path()), a.engine->plan_id(),
+                    b.engine->plan_id(), context.off_switch, b.engine->options().threads};
   return judged;
 }
 
 std::string Switches(const JudgeArguments& arguments, const judge::SideSpec& side) {
-  std::string text;
-  if (arguments.engine.threads != 0) text += fmt::format(" -t {}", arguments.engine.threads);
-  const auto add = [&](const char* flag, std::vector<std::string> names, const std::vector<std::string>& more) {
-    names.insert(names.end(), more.begin(), more.end());
-    if (!names.empty()) text += fmt::format(" {} {}", flag, fmt::join(names, ","));
-  };
-  const std::string& plan = side.plan.empty() ? arguments.engine.plan : side.plan;
-  if (!plan.empty()) text += " --plan " + base::ShellQuoted(plan);
-  add("--with", arguments.engine.routes.with, side.with);
-  add("--without", arguments.engine.routes.without, side.without);
-  return text;
+  EngineFlags flags = arguments.engine;
+  flags.routes.with.insert(flags.routes.with.end(), side.with.begin(), side.with.end());
+  flags.routes.without.insert(flags.routes.without.end(), side.without.begin(), side.without.end());
+  if (!side.plan.empty()) flags.plan = side.plan;
+  return ForShell(flags);
 }
 
 // A side as a program: this one, another boltbeam, or a command as it is.
@@ -142,8 +152,7 @@ judge::ProgramSide AsProgram(const JudgeArguments& arguments, const judge::SideS
   const std::string program = side.binary.empty() ? OwnProgram() : base::ShellQuoted(side.binary);
   const std::string model = base::ShellQuoted(side.file.empty() ? arguments.model : side.file);
   const std::string switches = Switches(arguments, side);
-  return {fmt::format("{} bench {} -p 0 -n {} -r 1 -d {} -o json{}", program, model, arguments.tokens,
-                      arguments.request.depths.front(), switches),
+  return {fmt::format("{} bench {} -p 0 -n {} -r 1 -d {{depth}} -o json{}", program, model, arguments.tokens, switches),
           fmt::format("{} run {} -p 'The' -n {} --temp 0{} 2>/dev/null", program, model, kOutputTokens, switches),
           true};
 }
@@ -161,7 +170,10 @@ Result<JudgedRun> CompareAsPrograms(const Globals& globals, const JudgeArguments
     const std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
     const std::string hash_a = FileHash(arguments.a.binary.empty() ? own : arguments.a.binary);
     const std::string hash_b = FileHash(arguments.b.binary.empty() ? own : arguments.b.binary);
-    context.route = fmt::format("two runs of {}", hash_a == hash_b ? "one program" : "two programs");
+    constexpr std::size_t kDigits = 12;
+    if (hash_a != hash_b) {
+      context.route = fmt::format("two programs: {} and {}", hash_a.substr(0, kDigits), hash_b.substr(0, kDigits));
+    }
     context.off_switch = "run A's program";
   }
   const base::Paths paths = base::ResolvePaths(globals.home);
@@ -169,7 +181,7 @@ Result<JudgedRun> CompareAsPrograms(const Globals& globals, const JudgeArguments
   Progress progress("judging");
   JudgedRun judged;
   BOLTBEAM_ASSIGN(judged.run, judge::ComparePrograms(a, b, context, arguments.request, thresholds, Watched(progress)));
-  judged.subject = {machine.id, machine.name, HeaderHash(arguments.model), "", "", context.off_switch};
+  judged.subject = {machine.id, machine.name, HeaderHash(arguments.model), "", "", context.off_switch, 0};
   return judged;
 }
 
@@ -181,6 +193,24 @@ std::string HeaderHash(const std::string& path) {
   std::string bytes(file->data_offset(), '\0');
   if (!file->Read(0, std::as_writable_bytes(std::span(bytes)))) return "";
   return base::Sha256Hex(bytes);
+}
+
+std::string ForShell(const EngineFlags& flags) {
+  std::string text;
+  if (flags.threads != 0) text += fmt::format(" -t {}", flags.threads);
+  if (!flags.plan.empty()) text += " --plan " + base::ShellQuoted(flags.plan);
+  if (!flags.isa.empty()) text += " --isa " + flags.isa;
+  for (const auto& [flag, names] : {std::pair("--with", flags.routes.with), {"--without", flags.routes.without}}) {
+    if (!names.empty()) text += fmt::format(" {} {}", flag, fmt::join(names, ","));
+  }
+  for (const engine::GeometryChoice& choice : flags.geometry) {
+    text += " --geometry " + base::ShellQuoted(choice.table.empty() ? choice.knobs : choice.table + ":" + choice.knobs);
+  }
+  // Only what is not as always: another boltbeam may not know the flag.
+  const EngineFlags usual;
+  if (flags.cache_k != usual.cache_k) text += " -ctk " + flags.cache_k;
+  if (flags.cache_v != usual.cache_v) text += " -ctv " + flags.cache_v;
+  return text;
 }
 
 std::string OwnProgram() { return base::ShellQuoted(std::filesystem::read_symlink("/proc/self/exe").string()); }

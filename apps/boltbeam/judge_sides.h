@@ -35,6 +35,7 @@ struct JudgedSubject {
   std::string chip;     // id
   std::string machine;  // for people
   std::string model_hash, a_plan, b_plan, off_switch;
+  std::uint32_t threads = 0;  // of B; 0: a program's own affair
 };
 
 struct JudgedRun {
@@ -49,6 +50,9 @@ Result<JudgedRun> RunJudgedSides(const Globals& globals, const JudgeArguments& a
 
 /// SHA-256 of the file's header: all but the weights. Empty for a file that can't be read.
 std::string HeaderHash(const std::string& path);
+
+/// These flags as a shell takes them, a space before each.
+std::string ForShell(const EngineFlags& flags);
 
 /// This program's own path, for a shell.
 std::string OwnProgram();

@@ -92,8 +92,8 @@ Result<std::unique_ptr<MemoryProbe>> MemoryProbe::Create(const Globals& globals,
   const std::uint32_t count = threads != 0 ? threads : engine::ChooseThreads(machine).threads;
   std::vector<int> cpus = chip::UsableCpus();
   cpus.resize(std::min<std::size_t>(cpus.size(), count));
-  auto probe = std::unique_ptr<MemoryProbe>(
-      new MemoryProbe{runtime::KernelCache(codegen::TargetFor(machine), (paths.cache / "kernels").string()), nullptr});
+  auto probe = std::unique_ptr<MemoryProbe>(new MemoryProbe{
+      runtime::KernelCache(codegen::TargetFor(machine), (paths.cache / "kernels").string()), count, nullptr});
   BOLTBEAM_ASSIGN(probe->bandwidth, audit::ProbeBandwidth::Create(probe->kernels, machine, cpus, kBeyondCaches));
   return probe;
 }
@@ -126,9 +126,9 @@ Result<std::vector<std::unique_ptr<lab::Runner>>> RunnerFlags::Make(const Global
     runners.push_back(lab::MakeEngineRunner(load, *probe.bandwidth, Interrupted));
   }
   if (!llama.empty()) {
-    const std::string threads = engine.threads == 0 ? "" : fmt::format(" -t {}", engine.threads);
-    const std::string line = fmt::format("{} -m {{}} -p 0 -n {} -d {} -r {}{} -o json 2>/dev/null",
-                                         base::ShellQuoted(llama), llama_tokens, depth, llama_repetitions, threads);
+    const std::string line =
+        fmt::format("{} -m {{}} -p 0 -n {} -d {} -r {} -t {} -o json 2>/dev/null", base::ShellQuoted(llama),
+                    llama_tokens, depth, llama_repetitions, probe.threads);
     runners.push_back(lab::MakeCommandRunner("llama.cpp", "", line, probe.bandwidth.get()));
   }
   if (!command.empty()) runners.push_back(lab::MakeCommandRunner(program, "", command, probe.bandwidth.get()));

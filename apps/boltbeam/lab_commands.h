@@ -33,6 +33,7 @@ std::string LadderFile(const Globals& globals);
 /// The bandwidth beside a ladder's windows, and what its kernels live in.
 struct MemoryProbe {
   runtime::KernelCache kernels;
+  std::uint32_t threads = 0;
   std::unique_ptr<audit::ProbeBandwidth> bandwidth;
 
   static Result<std::unique_ptr<MemoryProbe>> Create(const Globals& globals, std::uint32_t threads);

@@ -111,6 +111,7 @@ Result<void> Climb(const Globals& globals, Arguments arguments, const std::strin
   options.device = machine.name;
   if (!options.published_gb_s) options.published_gb_s = machine.Get("published_bandwidth_gb_s");
   BOLTBEAM_ASSIGN(const auto probe, MemoryProbe::Create(globals, arguments.runners.engine.threads));
+  options.visit.threads = probe->threads;
   BOLTBEAM_ASSIGN(const auto runners, arguments.runners.Make(globals, *probe, options.visit.depth));
   std::unique_ptr<Progress> progress;
   lab::LadderHooks hooks;

@@ -13,14 +13,18 @@ Result<ledger::Ledger> OpenLedger(const Globals& globals) {
   return ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home)));
 }
 
+std::map<std::string, std::string> BuildFacts() {
+  const std::string compiler = codegen::CompilerVersion();  // "19.1.7-<revision of the lowering>"
+  const std::size_t dash = compiler.find('-');
+  std::map<std::string, std::string> facts = {{"llvm_version", compiler.substr(0, dash)}};
+  if (dash != std::string::npos) facts["lowering_version"] = compiler.substr(dash + 1);
+  return facts;
+}
+
 ledger::Facts CurrentFacts(const Globals& globals) {
   ledger::Facts facts;
   facts["boltbeam_version"] = base::kVersion;
-  // "19.1.7-<revision of the lowering>"
-  const std::string compiler = codegen::CompilerVersion();
-  const std::size_t dash = compiler.find('-');
-  facts["llvm_version"] = compiler.substr(0, dash);
-  if (dash != std::string::npos) facts["lowering_version"] = compiler.substr(dash + 1);
+  for (const auto& [fact, value] : BuildFacts()) facts[fact] = value;
   if (const auto chip = chip::ThisMachine(base::ResolvePaths(globals.home).data.string())) {
     facts["chip.id"] = chip->id;
     for (const chip::Fact& fact : chip->facts) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
+#include <string>
 
 #include "command.h"
 #include "ledger/ledger.h"
@@ -11,6 +13,9 @@
 namespace boltbeam::app {
 
 Result<ledger::Ledger> OpenLedger(const Globals& globals);
+
+/// What makes machine code of kernels: LLVM's release and the revision of the lowering, by the names of ledger::Facts.
+std::map<std::string, std::string> BuildFacts();
 
 /// What is true of this machine and this build, for the conditions that reopen a refutation.
 ledger::Facts CurrentFacts(const Globals& globals);

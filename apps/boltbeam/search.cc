@@ -20,6 +20,7 @@ Result<void> Search(Globals& globals, const std::string& until, DecideArguments&
   if (is_survey) {
     survey.model = decide.model;
     survey.threads = decide.engine.threads;
+    survey.isa = decide.engine.isa;
     survey.predict = until == "predict";
     return SurveyAndReport(globals, survey);
   }

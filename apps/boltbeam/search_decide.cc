@@ -18,7 +18,10 @@
 #include "engine/thread_choice.h"
 #include "judge_sides.h"
 #include "ledger/index.h"
+#include "ledger/reopen.h"
+#include "ledger_commands.h"
 #include "measure/bench.h"
+#include "measure/paired.h"
 #include "report/decision.h"
 #include "report/form.h"
 #include "search/decide.h"
@@ -81,7 +84,10 @@ class SearchRun {
     BOLTBEAM_TRY(opened.CheckWritable());
     ledger_.emplace(std::move(opened));
     BOLTBEAM_ASSIGN(memory_, search::TrialMemory::Open(*ledger_, {machine_.id, threads_, bench_->cold_bytes()}));
-    BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(*ledger_, known_, threads_));
+    std::vector<std::string> own;
+    BOLTBEAM_ASSIGN(const std::vector<search::Group> groups, search::GroupsOf(*model_, facts, {}));
+    for (const search::Group& group : groups) own.push_back(group.part.table);
+    BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(*ledger_, known_, threads_, own));
     if (fit) {
       coefficients_ = fit->coefficients;
       Note(search::Describe(*fit));
@@ -144,10 +150,11 @@ class SearchRun {
     BOLTBEAM_ASSIGN(const bool is_known, JudgedBefore(found_word));
     if (!is_known) {
       const std::uint64_t begin = base::MonotonicNs();
-      BOLTBEAM_TRY(Judge(found_word, std::max(kLeastJudge_s, left_s)));
+      BOLTBEAM_TRY(JudgeWhole(found_word, std::max(kLeastJudge_s, left_s)));
       outcome_.judge_seconds = base::SecondsSince(begin);
     }
     if (outcome_.verdict != ledger::RulingName(ledger::Ruling::kPromote)) return {};
+    if (outcome_.against_default == measure::OutcomeName(measure::Outcome::kSlower)) return {};
     BOLTBEAM_ASSIGN(search::PlanFile plan,
                     search::PlanOf(*model_, machine_, kernels_->target(), decision.choices, threads_));
     plan.baseline = arguments_.from;
@@ -165,9 +172,16 @@ class SearchRun {
     filter.candidate = found_word;
     filter.chip = machine_.id;
     BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
+    BOLTBEAM_ASSIGN(const std::vector<ledger::Refutation> standing, ledger::StandingRefutations(index, {}));
     for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
       const auto verdict = ledger::VerdictFrom(row->payload);
       if (!verdict || verdict->subject.baseline != start_word_ || !verdict->ratio) continue;
+      const bool is_same_setting = verdict->details.value("threads", nlohmann::json()) == threads_ &&
+                                   verdict->details.value("build", nlohmann::json()) == nlohmann::json(BuildFacts());
+      const bool is_reopened =
+          verdict->ruling == ledger::Ruling::kRefute &&
+          std::ranges::none_of(standing, [&](const auto& one) { return one.row.hash == row->hash; });
+      if (!is_same_setting || is_reopened) continue;
       const bool is_decided = verdict->ruling == ledger::Ruling::kPromote ||
                               verdict->ruling == ledger::Ruling::kRefute ||
                               verdict->ruling == ledger::Ruling::kDiagnostic;
@@ -183,26 +197,39 @@ class SearchRun {
     return false;
   }
 
-  /// The whole token, in a process of its own, and once more in another when it is to be promoted.
-  Result<void> Judge(const std::string& found_word, double left_s) {
-    constexpr double kSessions = 2, kLoad_s = 4;
-    const double budget = std::max(kLeastJudge_s, left_s / kSessions - kLoad_s);
-    std::string command = OwnProgram();
-    if (!globals_.home.empty()) command += " --home " + base::ShellQuoted(globals_.home);
-    command += fmt::format(" judge {} --a {} --b {} -t {} -d 0 --budget {:.0f}s --confirm 1 -o json --plan default",
-                           base::ShellQuoted(arguments_.model), base::ShellQuoted(start_word_),
-                           base::ShellQuoted(found_word), threads_, budget);
-    if (!arguments_.engine.isa.empty()) command += " --isa " + arguments_.engine.isa;
-    BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command + "; true"));
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "search", "the judge gave no verdict", "a verdict");
+  /// The whole token against the start, in a process of its own, and once more in another when it is to be promoted. A
+  /// start that is not the default may be so bad that what beats it is still worse than the default: that is asked,
+  /// too.
+  Result<void> JudgeWhole(const std::string& found_word, double left_s) {
+    const bool is_from_default = arguments_.from == search::kDefaultPlan;
+    constexpr double kLoad_s = 4;
+    const double sessions = is_from_default ? 2 : 3;
+    const double budget = std::max(kLeastJudge_s, left_s / sessions - kLoad_s);
+    BOLTBEAM_ASSIGN(const nlohmann::json json, RunJudge(start_word_, found_word, budget, 1));
     outcome_.verdict = base::TextOf(json, "verdict");
     outcome_.reason = base::TextOf(json, "reason");
     outcome_.record = base::TextOf(json, "record");
     outcome_.ratio = base::NumberAt(json, "ratio").value_or(0);
     outcome_.low = base::NumberAt(json, "ratio_low").value_or(0);
     outcome_.high = base::NumberAt(json, "ratio_high").value_or(0);
+    if (is_from_default || outcome_.verdict != ledger::RulingName(ledger::Ruling::kPromote)) return {};
+    BOLTBEAM_ASSIGN(const nlohmann::json again, RunJudge(std::string(search::kDefaultPlan), found_word, budget, 0));
+    outcome_.against_default = base::TextOf(again, "outcome");
+    outcome_.default_ratio = base::NumberAt(again, "ratio").value_or(0);
     return {};
+  }
+
+  Result<nlohmann::json> RunJudge(const std::string& a_word, const std::string& b_word, double budget_s, int confirm) {
+    std::string command = OwnProgram();
+    if (!globals_.home.empty()) command += " --home " + base::ShellQuoted(globals_.home);
+    command += fmt::format(" judge {} --a {} --b {} -t {} -d 0 --budget {:.0f}s --confirm {} -o json --plan default",
+                           base::ShellQuoted(arguments_.model), base::ShellQuoted(a_word), base::ShellQuoted(b_word),
+                           threads_, budget_s, confirm);
+    if (!arguments_.engine.isa.empty()) command += " --isa " + arguments_.engine.isa;
+    BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command + "; true"));
+    nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "search", "the judge gave no verdict", "a verdict");
+    return json;
   }
 
   Globals& globals_;
@@ -235,9 +262,11 @@ void AddDecideFlags(CLI::App& command, DecideArguments& arguments) {
   command.add_option("--most-timed", arguments.most_timed, "Candidates timed for each part, at most")
       ->check(CLI::Range(2, 10000))
       ->capture_default_str();
+  command.add_option("-t,--threads", arguments.engine.threads, "Threads (as few as read at full speed)")
+      ->check(CLI::Range(1, 1024));
+  AddIsa(command, arguments.engine.isa);
   command.add_flag("--uninstall", arguments.uninstall,
                    "Remove what a search installed for this model's tables, and do nothing else");
-  arguments.engine.Add(command);
 }
 
 Result<void> SearchAndDecide(Globals& globals, const DecideArguments& arguments) {

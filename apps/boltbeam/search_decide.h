@@ -19,7 +19,7 @@ struct DecideArguments {
   bool uninstall = false;  // remove the plans that were made for this model's tables, and do nothing else
 };
 
-/// Adds --from, --budget, --most-timed and --uninstall, and the engine's flags.
+/// Adds --from, --budget, --most-timed, -t, --isa and --uninstall.
 void AddDecideFlags(CLI::App& command, DecideArguments& arguments);
 
 Result<void> SearchAndDecide(Globals& globals, const DecideArguments& arguments);

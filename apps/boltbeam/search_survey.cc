@@ -9,6 +9,7 @@
 #include "judge/thresholds.h"
 #include "ledger/ledger.h"
 #include "ledger/reopen.h"
+#include "loading.h"
 #include "model/model.h"
 #include "report/search.h"
 #include "search/fit.h"
@@ -18,8 +19,12 @@
 namespace boltbeam::app {
 namespace {
 
-Result<chip::Chip> ChipOf(const base::Paths& paths, const SurveyArguments& arguments) {
-  if (arguments.chip.empty()) return chip::ThisMachine(paths.data.string());
+Result<chip::Chip> ChipOf(const Globals& globals, const base::Paths& paths, const SurveyArguments& arguments) {
+  if (arguments.chip.empty()) {
+    EngineFlags flags;
+    flags.isa = arguments.isa;
+    return MachineFor(globals, flags);
+  }
   return chip::FindChip(arguments.chip, paths.config.string());
 }
 
@@ -50,7 +55,7 @@ void AddSurveyFlags(CLI::App& command, SurveyArguments& arguments) {
 
 Result<void> SurveyAndReport(const Globals& globals, const SurveyArguments& arguments) {
   const base::Paths paths = base::ResolvePaths(globals.home);
-  BOLTBEAM_ASSIGN(const chip::Chip chip, ChipOf(paths, arguments));
+  BOLTBEAM_ASSIGN(const chip::Chip chip, ChipOf(globals, paths, arguments));
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
   search::SurveyOptions options;
   options.predict = arguments.predict;

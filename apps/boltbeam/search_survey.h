@@ -11,6 +11,7 @@ namespace boltbeam::app {
 
 struct SurveyArguments {
   std::string model, chip;
+  std::string isa;      // of this machine
   bool predict = true;  // else the proposals alone
   std::uint64_t depth = 512;
   std::uint32_t threads = 0;  // 0: as many as `run` takes, or the cores that --chip declares

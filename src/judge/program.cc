@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "base/shell.h"
 #include "base/ticks.h"
 #include "measure/printed_rate.h"
@@ -23,9 +26,21 @@ measure::Causes CausesOf(const measure::Counters& before, const measure::Counter
   return causes;
 }
 
+constexpr std::string_view kDepth = "{depth}";
+
+bool TakesDepth(const ProgramSide& side) { return side.command.contains(kDepth); }
+
+std::string CommandAt(const ProgramSide& side, std::uint64_t depth) {
+  std::string command = side.command;
+  for (std::size_t at = 0; (at = command.find(kDepth, at)) != std::string::npos;) {
+    command.replace(at, kDepth.size(), std::to_string(depth));
+  }
+  return command;
+}
+
 class ProgramRounds final : public measure::RoundSource {
  public:
-  ProgramRounds(const ProgramSide& a, const ProgramSide& b, const Hooks& hooks) : a_(a), b_(b), hooks_(hooks) {}
+  ProgramRounds(std::string a, std::string b, const Hooks& hooks) : a_(std::move(a)), b_(std::move(b)), hooks_(hooks) {}
 
   Result<measure::PairedRound> Next(bool b_first) override {
     measure::PairedRound round;
@@ -34,7 +49,7 @@ class ProgramRounds final : public measure::RoundSource {
       if (hooks_.cancelled && hooks_.cancelled()) return Fail(Code::kInterrupted, "judge", "stopped by the user");
       const measure::Counters before = counters_.Read();
       const std::uint64_t begin = base::MonotonicNs();
-      BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(round.IsB(i) ? b_.command : a_.command));
+      BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(round.IsB(i) ? b_ : a_));
       BOLTBEAM_ASSIGN(const double rate, measure::TokensPerSecond(text));
       round.windows[i].ns = 1e9 / rate;
       round.windows[i].causes = CausesOf(before, counters_.Read(), static_cast<double>(base::MonotonicNs() - begin));
@@ -44,7 +59,7 @@ class ProgramRounds final : public measure::RoundSource {
   }
 
  private:
-  const ProgramSide &a_, &b_;
+  const std::string a_, b_;
   const Hooks& hooks_;
   measure::CounterReader counters_;
   std::uint64_t begin_ns_ = base::MonotonicNs();
@@ -59,6 +74,22 @@ Result<Condition> ComparedOutput(const ProgramSide& a, const ProgramSide& b) {
   const bool same = text_a == text_b && !text_a.empty();
   return Condition{std::string(kOutput), same ? State::kPass : State::kFail,
                    same ? fmt::format("the same {} bytes of generated text", text_a.size()) : "other generated text"};
+}
+
+Result<void> TimeDepth(const ProgramSide& a, const ProgramSide& b, std::uint64_t depth,
+                       const measure::PairedRules& rules, const Hooks& hooks, Run& run) {
+  for (const ProgramSide* side : {&a, &b}) {  // warms files and caches
+    BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(CommandAt(*side, depth)));
+    BOLTBEAM_TRY(measure::TokensPerSecond(text));
+  }
+  ProgramRounds rounds(CommandAt(a, depth), CommandAt(b, depth), hooks);
+  measure::PairedHooks inner;
+  inner.cancelled = hooks.cancelled;
+  if (hooks.progress) inner.progress = [&](double done, double total) { hooks.progress("programs", done, total); };
+  BOLTBEAM_ASSIGN(measure::PairedSession session, measure::RunPaired(rounds, rules, inner));
+  run.findings.depths.push_back({depth, std::move(session.result)});
+  run.samples.push_back({depth, rules, std::move(session.rounds)});
+  return {};
 }
 
 }  // namespace
@@ -80,18 +111,11 @@ Result<Run> ComparePrograms(const ProgramSide& a, const ProgramSide& b, const Pr
       {std::string(kOffSwitch), context.off_switch.empty() ? State::kUnknown : State::kPass, context.off_switch});
   run.findings.conditions.push_back({std::string(kRepeated), State::kPass, "every window is a process of its own"});
   if (may_be_timed) {
-    for (const ProgramSide* side : {&a, &b}) {  // warms files and caches
-      BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(side->command));
-      BOLTBEAM_TRY(measure::TokensPerSecond(text));
-    }
-    const measure::PairedRules rules = thresholds.Rules(1, request.budget_s, request.seed);
-    ProgramRounds rounds(a, b, hooks);
-    measure::PairedHooks inner;
-    inner.cancelled = hooks.cancelled;
-    if (hooks.progress) inner.progress = [&](double done, double total) { hooks.progress("programs", done, total); };
-    BOLTBEAM_ASSIGN(measure::PairedSession session, measure::RunPaired(rounds, rules, inner));
-    run.findings.depths.push_back({0, std::move(session.result)});
-    run.samples.push_back({0, rules, std::move(session.rounds)});
+    std::vector<std::uint64_t> depths = request.depths;
+    std::ranges::sort(depths);
+    if (!TakesDepth(a) || !TakesDepth(b)) depths.resize(1);
+    const measure::PairedRules rules = thresholds.Rules(depths.size(), request.budget_s, request.seed);
+    for (const std::uint64_t depth : depths) BOLTBEAM_TRY(TimeDepth(a, b, depth, rules, hooks, run));
   }
   const std::uint64_t wall_ns = base::MonotonicNs() - begin;
   run.seconds = static_cast<double>(wall_ns) / 1e9;

@@ -10,7 +10,7 @@
 namespace boltbeam::judge {
 
 struct ProgramSide {
-  std::string command;  // prints a rate
+  std::string command;  // prints a rate; {depth} in it stands for the tokens in the context
   std::string output;   // prints the text that it generates; empty: it can't be compared
   bool is_boltbeam = false;
 };
@@ -20,7 +20,8 @@ struct ProgramContext {
   std::string route;  // in words; empty: it can't be seen
 };
 
-/// A window is one run of the command. Each side is run once before anything is timed.
+/// At each depth, if both commands take one; else at the first alone. A window is one run of the command. Each side is
+/// run once before anything is timed.
 Result<Run> ComparePrograms(const ProgramSide& a, const ProgramSide& b, const ProgramContext& context,
                             const Request& request, const Thresholds& thresholds, const Hooks& hooks = {});
 

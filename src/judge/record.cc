@@ -29,10 +29,14 @@ std::vector<ledger::DepthRatio> DepthRatios(const std::vector<DepthFinding>& dep
 }
 
 // What would make a refutation worth another look.
-std::vector<ledger::ReopenWhen> ReopenConditions(const Judgement& judgement) {
+std::vector<ledger::ReopenWhen> ReopenConditions(const Judgement& judgement, const RecordContext& context) {
   if (judgement.ruling != Ruling::kRefute && judgement.ruling != Ruling::kSearchSpaceIncomplete) return {};
-  return {{"boltbeam_version", ledger::Comparison::kChanges, base::kVersion,
-           "another boltbeam: its kernels and plans may differ"}};
+  std::vector<ledger::ReopenWhen> conditions = {{"boltbeam_version", ledger::Comparison::kChanges, base::kVersion,
+                                                 "another boltbeam: its kernels and plans may differ"}};
+  for (const auto& [fact, value] : context.build) {
+    conditions.push_back({fact, ledger::Comparison::kChanges, value, "other machine code of the same kernels"});
+  }
+  return conditions;
 }
 
 }  // namespace
@@ -46,6 +50,9 @@ json EnvironmentJson(const measure::Environment& environment) {
           {"affinity", environment.affinity},
           {"quota_cpus", environment.quota_cpus},
           {"load_1m", environment.load_1m},
+          {"pressure_percent", environment.pressure_percent},
+          {"mhz", environment.mhz},
+          {"doubts", environment.doubts},
           {"date", environment.date}};
 }
 
@@ -70,10 +77,13 @@ ledger::Verdict ToVerdict(const Judgement& judgement, const Run& run, const Thre
   }
   for (const DepthFinding& finding : run.findings.depths) verdict.repetitions += finding.paired.used;
   verdict.depths = DepthRatios(run.findings.depths);
-  verdict.reopen_when = ReopenConditions(judgement);
+  verdict.reopen_when = ReopenConditions(judgement, context);
   verdict.environment = EnvironmentJson(run.environment);
   verdict.environment["disturbances"] = run.disturbances;
-  verdict.details = {{"thresholds", ToJson(thresholds)}, {"command", context.command}, {"seconds", run.seconds}};
+  verdict.details = {{"thresholds", ToJson(thresholds)},
+                     {"command", context.command},
+                     {"seconds", run.seconds},
+                     {"build", context.build}};
   return verdict;
 }
 

@@ -1,6 +1,7 @@
 // A judgement as the ledger keeps it.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "judge/judge.h"
@@ -15,7 +16,8 @@ struct RecordContext {
   std::string prediction;  // hash of the record that foretold it
   ledger::Samples samples;
   std::uint64_t sessions = 1;
-  std::string command;  // as it was typed
+  std::string command;                       // as it was typed
+  std::map<std::string, std::string> build;  // what made the kernels: names and values of ledger::Facts
 };
 
 ledger::Verdict ToVerdict(const Judgement& judgement, const Run& run, const Thresholds& thresholds,

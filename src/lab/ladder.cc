@@ -33,6 +33,8 @@ std::vector<Rung> RungsOf(std::size_t models, std::size_t runners, std::uint64_t
 bool IsVisit(const Row& row, const ModelFacts& model, const Runner& runner, const LadderOptions& options,
              std::uint64_t pass) {
   return row.pass == pass && row.engine == runner.name() && row.alias == options.alias &&
+         row.engine_version == runner.version() &&
+         (row.threads == 0 || options.visit.threads == 0 || row.threads == options.visit.threads) &&
          row.depth == options.visit.depth && row.ShortModel() == model.name && row.header_sha256 == model.header_sha256;
 }
 

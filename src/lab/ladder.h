@@ -20,8 +20,9 @@ namespace boltbeam::lab {
 
 struct VisitOptions {
   std::uint64_t depth = 0;
-  double seconds = 2;      // of windows, at each visit
-  double window_s = 0.15;  // at least, and at least one token
+  std::uint64_t threads = 0;  // that the runners use; 0: not known
+  double seconds = 2;         // of windows, at each visit
+  double window_s = 0.15;     // at least, and at least one token
   std::uint32_t least_windows = 3;
 };
 

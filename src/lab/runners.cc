@@ -94,7 +94,7 @@ class CommandRunner final : public Runner {
   std::string name() const override { return name_; }
   std::string version() const override { return version_; }
 
-  Result<Visit> Run(const ModelFacts& facts, const VisitOptions& /*options*/) override {
+  Result<Visit> Run(const ModelFacts& facts, const VisitOptions& options) override {
     std::string command = command_;
     const std::string file = base::ShellQuoted(facts.path);
     for (std::size_t at = command.find(kFileMark); at != std::string::npos; at = command.find(kFileMark, at)) {
@@ -107,6 +107,7 @@ class CommandRunner final : public Runner {
     ReadMemory(readings);
     BOLTBEAM_ASSIGN(const std::vector<double> rates, RatesIn(text));
     Visit visit;
+    visit.threads = options.threads;
     for (const double rate : rates) visit.token_s.push_back(1 / rate);
     if (!readings.empty()) visit.streamed_gb_s = {measure::Median(readings)};
     return visit;

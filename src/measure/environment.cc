@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -264,6 +265,36 @@ bool AwaitSleepingThreads(const std::string& root) {
   return false;
 }
 
+namespace {
+
+// "some avg10=1.25 avg60=..."
+double PressureOf(const std::string& line) {
+  constexpr std::string_view kAverage = "avg10=";
+  const std::size_t at = line.find(kAverage);
+  return at == std::string::npos ? 0 : std::atof(line.c_str() + at + kAverage.size());
+}
+
+std::vector<std::string> DoubtsOf(const Environment& environment) {
+  constexpr double kMostPressure = 10;
+  const auto cpus = static_cast<double>(environment.affinity.size());
+  std::vector<std::string> doubts;
+  if (environment.quota_cpus > 0 && environment.quota_cpus < cpus) {
+    doubts.push_back(fmt::format("a quota of {:.1f} of {:.0f} CPUs stops threads", environment.quota_cpus, cpus));
+  }
+  if (environment.pressure_percent > kMostPressure) {
+    doubts.push_back(
+        fmt::format("threads waited for a CPU in {:.0f} % of the last 10 s", environment.pressure_percent));
+  }
+  if (environment.load_1m > cpus + 1) {
+    doubts.push_back(fmt::format("{:.1f} threads wanted {:.0f} CPUs in the last minute", environment.load_1m, cpus));
+  }
+  if (environment.governor == "powersave") doubts.emplace_back("the governor powersave keeps clocks low");
+  if (environment.huge_pages == "never") doubts.emplace_back("huge pages are off: more misses of the TLB");
+  return doubts;
+}
+
+}  // namespace
+
 Environment ReadEnvironment(const std::string& root) {
   Environment environment;
   environment.cpu_model = FieldOf(root + "/proc/cpuinfo", "model name");
@@ -275,7 +306,10 @@ Environment ReadEnvironment(const std::string& root) {
   environment.affinity = Affinity();
   environment.quota_cpus = chip::CgroupCpuQuota(root.empty() ? "/" : root).value_or(0);
   std::ifstream(root + "/proc/loadavg") >> environment.load_1m;
+  environment.pressure_percent = PressureOf(FirstLine(root + "/proc/pressure/cpu"));
+  environment.mhz = std::atof(FieldOf(root + "/proc/cpuinfo", "cpu MHz").c_str());
   environment.date = UtcNow();
+  environment.doubts = DoubtsOf(environment);
   return environment;
 }
 

@@ -90,7 +90,11 @@ struct Environment {
   std::vector<int> affinity;
   double quota_cpus = 0;  // 0: no quota
   double load_1m = 0;
+  double pressure_percent =
+      0;             // of the last 10 s in which some thread waited for a CPU; 0 where the kernel says nothing
+  double mhz = 0;    // of the first CPU
   std::string date;  // UTC, ISO 8601
+  std::vector<std::string> doubts;  // what speaks against measuring here and now, in words
 };
 
 Environment ReadEnvironment(const std::string& root = {});

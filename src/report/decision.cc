@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernel/knobs.h"
+#include "measure/paired.h"
 #include "report/table.h"
 
 namespace boltbeam::report {
@@ -107,6 +108,9 @@ std::string Json(const Decision& decision, const SearchOutcome& outcome) {
     json["verdict"] = {{"verdict", outcome.verdict}, {"reason", outcome.reason},   {"ratio", outcome.ratio},
                        {"ratio_low", outcome.low},   {"ratio_high", outcome.high}, {"record", outcome.record}};
   }
+  if (!outcome.against_default.empty()) {
+    json["against_default"] = {{"outcome", outcome.against_default}, {"ratio", outcome.default_ratio}};
+  }
   json["installed"] = outcome.plan;
   return json.dump(2) + "\n";
 }
@@ -160,6 +164,12 @@ std::string Text(const Decision& decision, const SearchOutcome& outcome, bool is
   if (!outcome.verdict.empty()) {
     text += Wrap(fmt::format("Whole token: {} ({} to {}), {}: {}.", Percent(outcome.ratio), Percent(outcome.low),
                              Percent(outcome.high), outcome.verdict, outcome.reason)) +
+            "\n";
+  }
+  if (!outcome.against_default.empty()) {
+    const bool is_worse = outcome.against_default == measure::OutcomeName(measure::Outcome::kSlower);
+    text += Wrap(fmt::format("Against the default plan: {}, {}{}", Percent(outcome.default_ratio),
+                             outcome.against_default, is_worse ? ": not installed." : ".")) +
             "\n";
   }
   if (!outcome.plan.empty()) {

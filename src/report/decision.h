@@ -14,6 +14,8 @@ struct SearchOutcome {
   std::string verdict, reason;          // empty: no token was judged
   std::string record;                   // hash of the verdict
   double ratio = 0, low = 0, high = 0;  // token time of the found plan over that of the start
+  std::string against_default;          // the judge's outcome, where the start was another; empty: not asked
+  double default_ratio = 0;             // over that of the default plan
   std::string plan;                     // name of the installed plan; empty: none
   double judge_seconds = 0;
   std::uint32_t threads = 0;

@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::uint64_t kGateWeights = std::uint64_t{4} << 20;    // of a table, for every candidate
 constexpr std::uint64_t kWholeWeights = std::uint64_t{16} << 20;  // of a table, for the one that was chosen
-constexpr std::size_t kMostFits = 64;                             // candidates that are asked whether they fit a group
 constexpr int kRateReadings = 9;
 
 class Decider {
@@ -64,10 +63,11 @@ class Decider {
     search.rejected = proposal.rejected;
     BOLTBEAM_ASSIGN(Foresight foresight, PredictProduct(proposal, chip_, request_.threads, request_.coefficients));
     for (const Rejected& one : foresight.rejected) Reject(search.rejected, one.reason, one.evidence, one.points);
-    BOLTBEAM_TRY(KeepFitting(group, foresight, search));
+    std::vector<kernel::GemvGeometry> legal = proposal.points;
+    KeepFitting(group, legal, foresight, search);
     BOLTBEAM_ASSIGN(const GateRows rows, RowsOf(group, kGateWeights));
     BOLTBEAM_ASSIGN(const kernel::GemvGeometry start, engine::GeometryFor(request_.start, *group.tensor, facts_));
-    const PartInput input{group.part, proposal.points, foresight, start, rows};
+    const PartInput input{group.part, legal, foresight, start, rows};
     PartHooks hooks;
     hooks.cancelled = [this] { return (hooks_.cancelled && hooks_.cancelled()); };
     hooks.progress = [this](const std::string& trying, const std::string& best) {
@@ -89,27 +89,26 @@ class Decider {
     return FitsWhole(search);
   }
 
-  /// The most promising points that keep the plan's steps whole; of the rest nobody asks.
-  Result<void> KeepFitting(const Group& group, Foresight& foresight, GroupSearch& search) {
-    if (group.tables.size() < 2 && !IsOfAttention(group)) return {};
-    std::map<std::pair<std::uint32_t, kernel::ScaleForm>, bool> fits;  // by what a step's division hangs on
-    std::vector<Prediction> kept;
-    for (const Prediction& prediction : foresight.survivors) {
-      const auto key = std::pair(prediction.geometry.rows(), prediction.geometry.scales);
-      auto known = fits.find(key);
-      if (known == fits.end() && fits.size() < kMostFits) {
-        const auto fit = FitsGroup(model_, facts_, request_.start, group, prediction.geometry);
-        known = fits.emplace(key, fit.has_value()).first;
-        if (!fit) last_reason_ = fit.error().found;
+  /// Leaves the points that keep the plan's steps whole: whether they do hangs on few of the knobs.
+  void KeepFitting(const Group& group, std::vector<kernel::GemvGeometry>& legal, Foresight& foresight,
+                   GroupSearch& search) const {
+    if (group.tables.size() < 2 && !IsOfAttention(group)) return;
+    std::map<std::pair<std::uint32_t, kernel::ScaleForm>, std::string> faults;  // empty: it fits
+    const auto fault_of = [&](const kernel::GemvGeometry& point) -> const std::string& {
+      const auto [known, is_new] = faults.try_emplace({point.rows(), point.scales});
+      if (is_new) {
+        const auto fit = FitsGroup(model_, facts_, request_.start, group, point);
+        if (!fit) known->second = fit.error().found;
       }
-      if (known != fits.end() && known->second) {
-        kept.push_back(prediction);
-      } else {
-        Reject(search.rejected, "step", last_reason_);
-      }
-    }
-    foresight.survivors = std::move(kept);
-    return {};
+      return known->second;
+    };
+    std::erase_if(legal, [&](const kernel::GemvGeometry& point) {
+      const std::string& fault = fault_of(point);
+      if (!fault.empty()) Reject(search.rejected, "step", fault);
+      return !fault.empty();
+    });
+    std::erase_if(foresight.survivors,
+                  [&](const Prediction& prediction) { return !fault_of(prediction.geometry).empty(); });
   }
 
   static bool IsOfAttention(const Group& group) { return group.part.role.find("attn") != std::string::npos; }
@@ -154,7 +153,6 @@ class Decider {
   const DecideRequest& request_;
   const DecideHooks& hooks_;
   std::uint64_t begin_ns_ = 0;
-  std::string last_reason_ = "steps that would fall apart";
   DecideStatus status_;
   Decision decision_;
 };

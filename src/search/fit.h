@@ -46,8 +46,10 @@ struct Fit {
 /// kMeasurementUnstable when there are too few samples or tables to fit and hold one out: 40 of two tables.
 Result<Fit> FitCoefficients(const std::vector<Sample>& samples, const chip::Chip& chip, std::uint32_t threads);
 
-/// Fitted on what the ledger has of the chip; nullopt where that is too little.
-Result<std::optional<Fit>> FitFromLedger(const ledger::Ledger& memory, const chip::Chip& chip, std::uint32_t threads);
+/// Fitted on what the ledger has of the chip, but not of these tables: what a search of them adds while it runs, and
+/// takes up again after it was killed, must not change what it is led by. nullopt where that is too little.
+Result<std::optional<Fit>> FitFromLedger(const ledger::Ledger& memory, const chip::Chip& chip, std::uint32_t threads,
+                                         const std::vector<std::string>& without = {});
 
 /// "fitted on 600 timings of 12 tables; held out: error 4 %, rank correlation 0.91, worst 0.83"
 std::string Describe(const Fit& fit);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -43,8 +44,13 @@ class Halving {
 
   Result<void> Round(std::size_t round, std::size_t sweeps) {
     for (const std::size_t candidate : in_) ++result_.rounds[candidate];
-    if (std::ranges::any_of(result_.sweeps, [&](const Sweep& sweep) { return sweep.round == round; })) return {};
     std::vector<Sweep> timed;
+    std::ranges::copy_if(result_.sweeps, std::back_inserter(timed),
+                         [&](const Sweep& sweep) { return sweep.round == round; });
+    if (!timed.empty()) {  // a round that was timed before drops whom it dropped then
+      if (round != kFinalRound && timed.size() > 1) DropHopeless({timed[0], timed[1]});
+      return {};
+    }
     for (std::size_t i = 0; i < sweeps; ++i) {
       BOLTBEAM_ASSIGN(Sweep sweep, OneSweep(round));
       result_.sweeps.push_back(sweep);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 namespace boltbeam::search {
 namespace {
@@ -107,6 +108,39 @@ TEST(HalvingTest, CompleteRoundsAreNotTimedAgain) {
   ASSERT_TRUE(replayed);
   EXPECT_TRUE(idle.windows.empty());
   EXPECT_EQ(replayed->order, resumed->order);
+}
+
+TEST(HalvingTest, ASearchThatIsKilledAfterAnyRoundGoesOnFromThere) {
+  std::vector<double> times = Times(6);
+  times[4] = times[9] = 3000;             // hopeless: dropped within a round
+  std::vector<std::vector<Sweep>> after;  // each round
+  HalvingHooks hooks;
+  std::vector<Sweep> kept;
+  hooks.round_done = [&](std::size_t, const std::vector<Sweep>& sweeps) -> Result<void> {
+    kept.insert(kept.end(), sweeps.begin(), sweeps.end());
+    after.push_back(kept);
+    return {};
+  };
+  Machine machine(times, 6);
+  const HalvingResult whole = RunHalving(times.size(), {}, machine, {}, hooks).value();
+  ASSERT_GE(after.size(), 3U);
+  for (const std::vector<Sweep>& past : after) {
+    Machine resumed(times, 7);
+    std::set<std::size_t> rounds;
+    HalvingHooks watch;
+    watch.round_done = [&](std::size_t round, const std::vector<Sweep>&) -> Result<void> {
+      EXPECT_TRUE(rounds.insert(round).second);
+      EXPECT_TRUE(std::ranges::none_of(past, [&](const Sweep& sweep) { return sweep.round == round; })) << round;
+      return {};
+    };
+    const HalvingResult result = RunHalving(times.size(), {}, resumed, past, watch).value();
+    for (const std::size_t hopeless : {4, 9}) EXPECT_FALSE(resumed.windows.contains(hopeless)) << hopeless;
+    EXPECT_LE(times[result.order.front()], 1.03 * times[whole.order.front()]);
+    if (&past == &after.back()) {
+      EXPECT_TRUE(resumed.windows.empty());
+      EXPECT_EQ(result.order, whole.order);
+    }
+  }
 }
 
 TEST(HalvingTest, RefusesWhatMakesNoSense) {

@@ -24,7 +24,6 @@ struct Tally {
 using MakeNoise = std::function<Noise(std::uint64_t seed)>;
 
 /// Runs them on all CPUs; the result does not depend on how many there are.
-Tally RunSessions(std::size_t sessions, double ratio, const MakeNoise& make_noise,
-                  const measure::PairedRules& rules = {});
+Tally RunSessions(std::size_t sessions, double ratio, const MakeNoise& make_noise, const measure::PairedRules& rules);
 
 }  // namespace boltbeam::simulation

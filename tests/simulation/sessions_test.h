@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "judge/thresholds.h"
 #include "simulation/sessions.h"
 
 namespace boltbeam::simulation {
@@ -29,9 +30,9 @@ inline double Allowed(double rate, std::size_t sessions) {
 
 /// Identical sides, sides at the edge of what may be claimed, half a per cent, two per cent.
 inline void ExpectStatedRates(const std::string& name, const MakeNoise& noise, std::size_t sessions, bool needs_power) {
-  const measure::PairedRules rules;
+  const measure::PairedRules rules = judge::LoadThresholds()->Rules(1, 30, 1);
   const auto run = [&](double ratio) {
-    const Tally tally = RunSessions(sessions, ratio, noise);
+    const Tally tally = RunSessions(sessions, ratio, noise, rules);
     std::cout << tally.Line(name + " x " + std::to_string(ratio).substr(0, 6)) << '\n';
     EXPECT_GE(static_cast<double>(tally.covered),
               (1 - rules.error_rate) * static_cast<double>(sessions) -
