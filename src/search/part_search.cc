@@ -11,7 +11,10 @@
 namespace boltbeam::search {
 namespace {
 
-constexpr double kEven = 1.003;  // so near to the best, one thread alone decides: whoever computes less
+constexpr double kEven = 1.003;  // so near to the best: whoever computes less
+// While the memory is slow it hides what candidates compute, and chance decides who stays in: whoever may be as fast is
+// asked, too.
+constexpr double kMayBeEven = 1.02;
 constexpr std::size_t kSoloSweeps = 7;
 
 std::vector<TrialKey> KeysOf(const std::vector<Contender>& contenders) {
@@ -241,14 +244,15 @@ class Search {
     return {};
   }
 
-  /// Who is as fast as the best with all threads is told apart by what one thread alone takes.
+  /// Who is as fast as the best is told apart by what takes least when its weights come from a cache: the memory may be
+  /// faster at another time than now.
   Result<void> BreakTie(const std::vector<Contender>& ready, const HalvingResult& result, bool is_remembered,
                         std::size_t& best) {
     std::vector<std::size_t> even;
     for (const std::size_t candidate : result.order) {
-      if (result.rounds[candidate] == result.rounds[best] && result.ratio[candidate].estimate <= kEven) {
-        even.push_back(candidate);
-      }
+      const measure::Interval& ratio = result.ratio[candidate];
+      const bool is_even = result.rounds[candidate] == result.rounds[best] && ratio.estimate <= kEven;
+      if (is_even || (ratio.low <= 1 && ratio.estimate <= kMayBeEven)) even.push_back(candidate);
     }
     if (even.size() < 2) return {};
     if (is_remembered) {
@@ -263,7 +267,7 @@ class Search {
     for (std::size_t sweep = 0; sweep < kSoloSweeps; ++sweep) {
       for (std::size_t i = 0; i < even.size(); ++i) {
         if (hooks_.cancelled && hooks_.cancelled()) return Fail(Code::kInterrupted, "search", "stopped by the user");
-        solo[i].push_back(bench_.WindowOfOne(ready[even[i]]));
+        solo[i].push_back(bench_.CachedWindow(ready[even[i]]));
       }
     }
     double least = std::numeric_limits<double>::infinity();

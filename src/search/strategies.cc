@@ -34,6 +34,15 @@ std::size_t Distance(const GemvGeometry& a, const GemvGeometry& b) {
 
 std::vector<GemvGeometry> PredictedFirst(const Foresight& foresight, std::size_t count, double within) {
   std::vector<GemvGeometry> chosen, coarse;
+  // Nothing changes a kernel as much as the width of its registers, and about that a prediction may be wrong: the first
+  // of each width has a place before the second of any.
+  constexpr double kWithinOfWidths = 1.6;
+  for (const Prediction& prediction : foresight.survivors) {
+    if (2 * chosen.size() >= count || prediction.ns > kWithinOfWidths * foresight.survivors.front().ns) break;
+    if (Contains(chosen, prediction.geometry.lanes, &GemvGeometry::lanes)) continue;
+    coarse.push_back(Coarse(prediction.geometry));
+    chosen.push_back(prediction.geometry);
+  }
   for (const Prediction& prediction : foresight.survivors) {
     if (chosen.size() == count || prediction.ns > within * foresight.survivors.front().ns) break;
     const GemvGeometry code = Coarse(prediction.geometry);

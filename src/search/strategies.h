@@ -16,8 +16,9 @@ namespace boltbeam::search {
 /// Times of points in one session, comparable with each other: the smaller the better. NaN: it could not be timed.
 using TimePoints = std::function<Result<std::vector<double>>(const std::vector<kernel::GemvGeometry>&)>;
 
-/// The first `count` by prediction that differ in more than where their loads and prefetches stand, as far as they are
-/// foretold to be within `within` of the fastest; then the rest by prediction.
+/// The fastest by prediction of each width of registers (lanes); then those that
+/// differ in more than where their loads and prefetches stand, as far as they are foretold to be within `within` of the
+/// fastest; then the rest by prediction.
 std::vector<kernel::GemvGeometry> PredictedFirst(const Foresight& foresight, std::size_t count, double within = 1.3);
 
 /// Legal points one knob away from a point, those knobs first of which no instruction count tells anything.

@@ -45,9 +45,10 @@ class TimingBench {
                                                      std::uint32_t threads, std::uint64_t most_rows,
                                                      std::uint64_t most_cols);
 
-  /// Nanoseconds of one product by all threads, or by one alone.
+  /// Nanoseconds of one product by all threads, its weights from memory.
   double Window(const Contender& contender);
-  double WindowOfOne(const Contender& contender);
+  /// By one thread, its weights from a cache.
+  double CachedWindow(const Contender& contender);
   /// GB/s that a probe reads now, by all threads.
   double ReadRate();
   /// Vector instructions a second of all threads together, registers alone.
@@ -62,7 +63,7 @@ class TimingBench {
 
  private:
   TimingBench() = default;
-  std::unique_ptr<runtime::ThreadPool> pool_, one_;
+  std::unique_ptr<runtime::ThreadPool> pool_;
   std::unique_ptr<measure::ColdProducts> products_;
   std::unique_ptr<measure::StreamProbe> probe_;
   std::size_t fastest_ = 0;
