@@ -3,9 +3,10 @@
 //
 //   judge_slowed MODEL PART SHARE BUDGET_S SEED [DEPTH]
 //
-// B's products of PART wait for some turns of a useless loop before every row group: as many as make the token longer
-// by SHARE, such as 0.02, within three tenths of it: how many that are depends on how fast the memory is just then, so
-// it is tried out first.
+// B's kernels of PART wait for some turns of a useless loop: as many as make the token longer by SHARE, such as 0.02,
+// within three tenths of it, which is tried out first. "norm" is the part for it: every thread computes every norm, so
+// that all of them wait together. Of a product's waiting the memory hides a part, and how much hangs on how fast it is
+// just then: another thread's stream goes on meanwhile.
 #include <fmt/format.h>
 
 #include <algorithm>

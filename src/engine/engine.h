@@ -36,7 +36,8 @@ struct Options {
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;  // bytes of weights loaded
   std::function<bool()> cancelled;                                        // polled while loading
   // For the account's own tests only, not reachable from the command line: the products of this part wait for so many
-  // turns of a useless loop (some 4 cycles each) before every row group, inside their generated code.
+  // turns of a useless loop (some 4 cycles each) before every row group, inside their generated code; of the part
+  // "norm" every norm does.
   std::string slow_part;
   std::uint32_t slow_turns = 0;
   Faults faults;  // for those tests, too

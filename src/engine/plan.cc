@@ -99,9 +99,11 @@ class TokenPlanner {
     for (std::uint32_t t = 0; t < c_.threads; ++t)
       buffers.push_back({Stream(t), c_.weights.vector(*operation.weights), y[t]});
     plan_.BeginColumnwise();
-    plan_.AddStep(
-        kernel::BuildRmsNorm({hyper_.hidden, XStride(), bytes, c_.facts.lanes}, static_cast<float>(hyper_.rms_epsilon)),
-        operation.role, "F32", by_one ? PlanAssembly::OneThread() : plan_.Columnwise(), std::move(buffers), bytes);
+    const std::uint32_t late = operation.role == c_.options.slow_part ? c_.options.slow_turns : 0;
+    plan_.AddStep(kernel::BuildRmsNorm({hyper_.hidden, XStride(), bytes, c_.facts.lanes, late},
+                                       static_cast<float>(hyper_.rms_epsilon)),
+                  operation.role, "F32", by_one ? PlanAssembly::OneThread() : plan_.Columnwise(), std::move(buffers),
+                  bytes);
     input_.Set(y, hyper_.hidden, by_one ? Owner::kOne : Owner::kEvery);
     return {};
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kernel/families/late.h"
 #include "kernel/families/state.h"
 
 namespace boltbeam::kernel {
@@ -44,7 +45,9 @@ Program BuildNorm(const VectorShape& shape, float epsilon, bool adds) {
     });
     Value sum = chains == 4 ? (sums[0] + sums[1]) + (sums[2] + sums[3]) : sums[0];
     const Value mean = ReduceAdd(sum) / b.F32(static_cast<float>(shape.elements));
-    const Value factor = Splat(b.F32(1) / Sqrt(mean + b.F32(epsilon)), lanes);
+    Value sure = mean + b.F32(epsilon);
+    if (shape.delay_turns > 0) sure = sure + LateZero(b, shape.delay_turns);
+    const Value factor = Splat(b.F32(1) / Sqrt(sure), lanes);
     b.Note(adds ? "stream + x * factor * weight" : "x * factor * weight");
     b.Loop(b.I64(0), end, b.I64(vector_bytes), {}, [&](Value at, auto) -> std::vector<Value> {
       const Value y = b.LoadF32(input, lanes, in + at) * factor * b.LoadF32(weight, lanes, at);

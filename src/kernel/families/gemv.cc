@@ -6,6 +6,7 @@
 #include "kernel/families/best.h"
 #include "kernel/families/columns.h"
 #include "kernel/families/integer_block.h"
+#include "kernel/families/late.h"
 #include "kernel/families/state.h"
 #include "kernel/families/unpack.h"
 #include "kernel/rows.h"
@@ -172,7 +173,10 @@ class Gemv {
   std::vector<Rows> Sums(Value weights, Value input) {
     const std::uint32_t sums = geometry_.columns * Chains() * geometry_.vectors;
     std::vector<Value> carried{input};
-    for (std::uint32_t i = 0; i < sums; ++i) carried.push_back(shape_.delay_turns > 0 ? Delay() : b_.F32(0, lanes_));
+    const bool is_late = shape_.delay_turns > 0;
+    for (std::uint32_t i = 0; i < sums; ++i) {
+      carried.push_back(is_late ? Splat(LateZero(b_, shape_.delay_turns), lanes_) : b_.F32(0, lanes_));
+    }
     const std::int64_t blocks = static_cast<std::int64_t>(shape_.cols / layout_.elements);
     const std::int64_t turns = blocks / geometry_.unroll;
     const std::int64_t step = geometry_.unroll * std::int64_t{layout_.block_bytes};
@@ -211,16 +215,6 @@ class Gemv {
       sums.emplace_back(std::vector<Value>(first, first + geometry_.vectors));
     }
     return sums;
-  }
-
-  /// Zero, late: a chain of dependent operations that no compiler may shorten.
-  Value Delay() {
-    const Value one = b_.F32(1);
-    const Value half = b_.F32(0.5F);
-    const std::vector<Value> late =
-        b_.Loop(b_.I64(0), b_.I64(shape_.delay_turns), b_.I64(1), {one},
-                [&](Value, std::span<const Value> v) -> std::vector<Value> { return {Fma(v[0], half, one)}; });
-    return Splat(late[0] * b_.F32(0), lanes_);
   }
 
   /// Of a column's sum. Integer blocks have their chains inside.
