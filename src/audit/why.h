@@ -1,6 +1,7 @@
 // Why a token takes longer than its floor: causes from measured facts, each with what its cure gives back at most.
 //
-// A cause never takes what another one has: what a late thread or too many launches cost a part is not its rate's.
+// What a late thread or too many launches cost a part is not its rate's. What only the plan tells of it (bytes, unit,
+// scales) may share that part's time with what was measured: two cures of the same microseconds.
 #pragma once
 
 #include <optional>
