@@ -149,9 +149,10 @@ class Finder {
         evidence += fmt::format("; alone {}, out of the caches {}", Us(part.cold_ns), Us(part.hot_ns));
       }
       if (facts_.latency_ns > 0) {
-        evidence += fmt::format("; {:.0f} ns of latency need {:.1f} kB in flight; at its rate {:.1f} were", facts_.latency_ns,
-                                roofline::BytesInFlight(a_.read_bandwidth_gb_s, facts_.latency_ns) / 1e3,
-                                roofline::BytesInFlight(rate, facts_.latency_ns) / 1e3);
+        evidence +=
+            fmt::format("; {:.0f} ns of latency need {:.1f} kB in flight; at its rate {:.1f} were", facts_.latency_ns,
+                        roofline::BytesInFlight(a_.read_bandwidth_gb_s, facts_.latency_ns) / 1e3,
+                        roofline::BytesInFlight(rate, facts_.latency_ns) / 1e3);
       }
       // Alone it is at its floor: all that speaks against the token is how far beyond the band it is.
       Add(kind, &part, kind == "rate" ? excess : excess - a_.band * part.floor_ns, std::move(evidence),
