@@ -154,7 +154,7 @@ class SearchRun {
       outcome_.judge_seconds = base::SecondsSince(begin);
     }
     if (outcome_.verdict != ledger::RulingName(ledger::Ruling::kPromote)) return {};
-    if (outcome_.against_default == measure::OutcomeName(measure::Outcome::kSlower)) return {};
+    if (!outcome_.IsGoodAgainstDefault()) return {};
     BOLTBEAM_ASSIGN(search::PlanFile plan,
                     search::PlanOf(*model_, machine_, kernels_->target(), decision.choices, threads_));
     plan.baseline = arguments_.from;
@@ -216,6 +216,7 @@ class SearchRun {
     BOLTBEAM_ASSIGN(const nlohmann::json again, RunJudge(std::string(search::kDefaultPlan), found_word, budget, 0));
     outcome_.against_default = base::TextOf(again, "outcome");
     outcome_.default_ratio = base::NumberAt(again, "ratio").value_or(0);
+    if (outcome_.against_default.empty()) outcome_.against_default = "not timed: " + base::TextOf(again, "reason");
     return {};
   }
 

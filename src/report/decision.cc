@@ -167,9 +167,9 @@ std::string Text(const Decision& decision, const SearchOutcome& outcome, bool is
             "\n";
   }
   if (!outcome.against_default.empty()) {
-    const bool is_worse = outcome.against_default == measure::OutcomeName(measure::Outcome::kSlower);
-    text += Wrap(fmt::format("Against the default plan: {}, {}{}", Percent(outcome.default_ratio),
-                             outcome.against_default, is_worse ? ": not installed." : ".")) +
+    const std::string ratio = outcome.default_ratio > 0 ? Percent(outcome.default_ratio) + ", " : "";
+    text += Wrap(fmt::format("Against the default plan: {}{}{}", ratio, outcome.against_default,
+                             outcome.IsGoodAgainstDefault() ? "." : ": not installed.")) +
             "\n";
   }
   if (!outcome.plan.empty()) {
@@ -186,6 +186,11 @@ std::string Text(const Decision& decision, const SearchOutcome& outcome, bool is
 }
 
 }  // namespace
+
+bool SearchOutcome::IsGoodAgainstDefault() const {
+  return against_default.empty() || against_default == measure::OutcomeName(measure::Outcome::kFaster) ||
+         against_default == measure::OutcomeName(measure::Outcome::kNoDifference);
+}
 
 std::string SearchReport(const search::Decision& decision, const SearchOutcome& outcome, Form form) {
   if (form == Form::kJson) return Json(decision, outcome);

@@ -19,6 +19,9 @@ struct SearchOutcome {
   std::string plan;                     // name of the installed plan; empty: none
   double judge_seconds = 0;
   std::uint32_t threads = 0;
+
+  /// Worth installing: compared with the default plan, where the start was another, and not slower.
+  [[nodiscard]] bool IsGoodAgainstDefault() const;
 };
 
 std::string SearchReport(const search::Decision& decision, const SearchOutcome& outcome, Form form);
