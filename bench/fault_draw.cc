@@ -1,7 +1,7 @@
 // Faults put into tokens on purpose, drawn blindly over kinds and rows, and what the audit says of each: the confusion
 // table.
 //
-//   fault_draw [--seed 1] [--faults 40] [--clean 20] [--seconds 1] [--layers 12] [--list]
+//   fault_draw [--seed 1] [--faults 40] [--clean 20] [--seconds 1] [--layers 12]
 //
 // Every fault is first weighed: tokens with it and without it in turns, A B B A. One that is worth less than 2 % of the
 // token is drawn again. Then the audit runs as it would for anyone; its largest finding, kind and row, is compared with

@@ -69,7 +69,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--slow", type=float, default=0, help="share by which B's token is made longer; 0: the same plan")
-    parser.add_argument("--part", default="norm", help="whose products are slowed")
+    parser.add_argument("--part", default="norm", help="whose kernels are slowed")
     parser.add_argument("--depth", type=int, default=0)
     parser.add_argument("--budget", default="30s")
     parser.add_argument("--build", default="build/dev")

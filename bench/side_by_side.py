@@ -83,7 +83,7 @@ def bootstrap(logs):
 
 
 def compare(arguments, boltbeam, llama_bench, depth):
-    pairs, accounts = [], []
+    pairs, accounts, refused = [], [], 0
     programs = {"ours": [boltbeam, "bench", "-m", arguments.model], "theirs": [llama_bench, "-m", arguments.model]}
     while len(pairs) < arguments.pairs:
         account = audit(boltbeam, arguments, depth)
@@ -91,7 +91,10 @@ def compare(arguments, boltbeam, llama_bench, depth):
         for name in ("ours", "theirs") if len(pairs) % 2 == 0 else ("theirs", "ours"):
             rates[name] = rate(programs[name], arguments, depth)
         if rates["ours"] is None:
-            continue  # refused by its own checks: the pair is taken again
+            refused += 1  # by its own checks: the pair is taken again
+            if refused > arguments.pairs:
+                sys.exit(f"side_by_side: {refused} runs of boltbeam were refused: a quieter machine")
+            continue
         rates["limit"] = account["limit_tok_s"] if account else math.nan
         accounts += [account] if account else []
         pairs.append(rates)

@@ -70,6 +70,14 @@ TEST_F(SearchProgram, AWinnerOverTheWorstIsInstalledUsedAndTakenOut) {
   const std::string outcome = found.at("against_default").at("outcome"), name = found.at("installed");
   const bool is_good = outcome == "faster" || outcome == "no difference shown";
   EXPECT_EQ(name.empty(), !is_good) << found.dump(2);
+  // The same search again remembers both judgements, that against the default too.
+  const json again = Search("--from worst --most-timed 6 --budget 40s");
+  if (again.contains("against_default")) {
+    const std::string second = again.at("against_default").at("outcome");
+    EXPECT_EQ(again.at("installed").get<std::string>().empty(), second != "faster" && second != "no difference shown");
+  } else {
+    EXPECT_EQ(again.at("installed"), "") << "nothing is installed that was not held against the default";
+  }
   if (!is_good) GTEST_SKIP() << "what beat the worst plan against the default: " << outcome;
   EXPECT_NE(Run("plan list").output.find(name), std::string::npos);
   EXPECT_EQ(Run("plan show " + name).status, 0);

@@ -147,14 +147,26 @@ class SearchRun {
 
   Result<void> JudgeAndInstall(const search::Decision& decision, double left_s) {
     BOLTBEAM_ASSIGN(const std::string found_word, WritePlan(decision.choices));
-    BOLTBEAM_ASSIGN(const bool is_known, JudgedBefore(found_word));
-    if (!is_known) {
-      const std::uint64_t begin = base::MonotonicNs();
-      BOLTBEAM_TRY(JudgeWhole(found_word, std::max(kLeastJudge_s, left_s)));
-      outcome_.judge_seconds = base::SecondsSince(begin);
+    const bool is_from_default = arguments_.from == search::kDefaultPlan;
+    constexpr double kLoad_s = 4;
+    const double budget_s = std::max(kLeastJudge_s, left_s / (is_from_default ? 2 : 3) - kLoad_s);
+    const std::uint64_t begin = base::MonotonicNs();
+    BOLTBEAM_ASSIGN(const Whole whole, JudgeWhole(start_word_, found_word, budget_s, 1));
+    outcome_.verdict = whole.verdict;
+    outcome_.reason = whole.reason;
+    outcome_.ratio = whole.ratio;
+    outcome_.low = whole.low;
+    outcome_.high = whole.high;
+    outcome_.record = whole.record;
+    const bool is_promoted = whole.verdict == ledger::RulingName(ledger::Ruling::kPromote);
+    if (is_promoted && !is_from_default) {
+      // A start may be so bad that what beats it is still worse than the default.
+      BOLTBEAM_ASSIGN(const Whole other, JudgeWhole(std::string(search::kDefaultPlan), found_word, budget_s, 0));
+      outcome_.against_default = other.outcome.empty() ? "not timed: " + other.reason : other.outcome;
+      outcome_.default_ratio = other.ratio;
     }
-    if (outcome_.verdict != ledger::RulingName(ledger::Ruling::kPromote)) return {};
-    if (!outcome_.IsGoodAgainstDefault()) return {};
+    outcome_.judge_seconds = base::SecondsSince(begin);
+    if (!is_promoted || !outcome_.IsGoodAgainstDefault()) return {};
     BOLTBEAM_ASSIGN(search::PlanFile plan,
                     search::PlanOf(*model_, machine_, kernels_->target(), decision.choices, threads_));
     plan.baseline = arguments_.from;
@@ -164,60 +176,56 @@ class SearchRun {
     return {};
   }
 
-  /// The newest verdict on these two plans of this model, where the ledger has one.
-  Result<bool> JudgedBefore(const std::string& found_word) {
+  /// What the judge said of two plans on the whole token.
+  struct Whole {
+    std::string verdict, outcome, reason, record;
+    double ratio = 0, low = 0, high = 0;
+  };
+
+  /// The newest decided verdict on these two plans of this model with these threads and kernels, if it still stands.
+  Result<std::optional<Whole>> JudgedBefore(const std::string& a_word, const std::string& b_word) {
     BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(*ledger_));
     ledger::Filter filter;
     filter.kind = ledger::Kind::kVerdict;
-    filter.candidate = found_word;
+    filter.candidate = b_word;
     filter.chip = machine_.id;
     BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
     BOLTBEAM_ASSIGN(const std::vector<ledger::Refutation> standing, ledger::StandingRefutations(index, {}));
     for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
       const auto verdict = ledger::VerdictFrom(row->payload);
-      if (!verdict || verdict->subject.baseline != start_word_ || !verdict->ratio) continue;
+      if (!verdict || verdict->subject.baseline != a_word || !verdict->ratio) continue;
+      if (verdict->subject.model_hash != HeaderHash(arguments_.model)) continue;
       const bool is_same_setting = verdict->details.value("threads", nlohmann::json()) == threads_ &&
                                    verdict->details.value("build", nlohmann::json()) == nlohmann::json(BuildFacts());
-      const bool is_reopened =
-          verdict->ruling == ledger::Ruling::kRefute &&
-          std::ranges::none_of(standing, [&](const auto& one) { return one.row.hash == row->hash; });
-      if (!is_same_setting || is_reopened) continue;
+      const bool is_standing =
+          std::ranges::any_of(standing, [&](const auto& one) { return one.row.hash == row->hash; });
       const bool is_decided = verdict->ruling == ledger::Ruling::kPromote ||
-                              verdict->ruling == ledger::Ruling::kRefute ||
-                              verdict->ruling == ledger::Ruling::kDiagnostic;
-      if (!is_decided || verdict->subject.model_hash != HeaderHash(arguments_.model)) continue;
-      outcome_.verdict = ledger::RulingName(verdict->ruling);
-      outcome_.reason = verdict->reason + ", judged before";
-      outcome_.ratio = *verdict->ratio;
-      outcome_.low = *verdict->ratio_low;
-      outcome_.high = *verdict->ratio_high;
-      outcome_.record = row->hash;
-      return true;
+                              verdict->ruling == ledger::Ruling::kDiagnostic ||
+                              (verdict->ruling == ledger::Ruling::kRefute && is_standing);
+      if (!is_same_setting || !is_decided) continue;
+      return Whole{std::string(ledger::RulingName(verdict->ruling)),
+                   verdict->outcome,
+                   verdict->reason + ", judged before",
+                   row->hash,
+                   *verdict->ratio,
+                   *verdict->ratio_low,
+                   *verdict->ratio_high};
     }
-    return false;
+    return std::nullopt;
   }
 
-  /// The whole token against the start, in a process of its own, and once more in another when it is to be promoted. A
-  /// start that is not the default may be so bad that what beats it is still worse than the default: that is asked,
-  /// too.
-  Result<void> JudgeWhole(const std::string& found_word, double left_s) {
-    const bool is_from_default = arguments_.from == search::kDefaultPlan;
-    constexpr double kLoad_s = 4;
-    const double sessions = is_from_default ? 2 : 3;
-    const double budget = std::max(kLeastJudge_s, left_s / sessions - kLoad_s);
-    BOLTBEAM_ASSIGN(const nlohmann::json json, RunJudge(start_word_, found_word, budget, 1));
-    outcome_.verdict = base::TextOf(json, "verdict");
-    outcome_.reason = base::TextOf(json, "reason");
-    outcome_.record = base::TextOf(json, "record");
-    outcome_.ratio = base::NumberAt(json, "ratio").value_or(0);
-    outcome_.low = base::NumberAt(json, "ratio_low").value_or(0);
-    outcome_.high = base::NumberAt(json, "ratio_high").value_or(0);
-    if (is_from_default || outcome_.verdict != ledger::RulingName(ledger::Ruling::kPromote)) return {};
-    BOLTBEAM_ASSIGN(const nlohmann::json again, RunJudge(std::string(search::kDefaultPlan), found_word, budget, 0));
-    outcome_.against_default = base::TextOf(again, "outcome");
-    outcome_.default_ratio = base::NumberAt(again, "ratio").value_or(0);
-    if (outcome_.against_default.empty()) outcome_.against_default = "not timed: " + base::TextOf(again, "reason");
-    return {};
+  /// In a process of its own, and in as many more as `confirm` says when it is to be promoted; remembered.
+  Result<Whole> JudgeWhole(const std::string& a_word, const std::string& b_word, double budget_s, int confirm) {
+    BOLTBEAM_ASSIGN(std::optional<Whole> known, JudgedBefore(a_word, b_word));
+    if (known) return std::move(*known);
+    BOLTBEAM_ASSIGN(const nlohmann::json json, RunJudge(a_word, b_word, budget_s, confirm));
+    return Whole{base::TextOf(json, "verdict"),
+                 base::TextOf(json, "outcome"),
+                 base::TextOf(json, "reason"),
+                 base::TextOf(json, "record"),
+                 base::NumberAt(json, "ratio").value_or(0),
+                 base::NumberAt(json, "ratio_low").value_or(0),
+                 base::NumberAt(json, "ratio_high").value_or(0)};
   }
 
   Result<nlohmann::json> RunJudge(const std::string& a_word, const std::string& b_word, double budget_s, int confirm) {
