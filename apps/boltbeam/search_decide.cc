@@ -87,7 +87,8 @@ class SearchRun {
     std::vector<std::string> own;
     BOLTBEAM_ASSIGN(const std::vector<search::Group> groups, search::GroupsOf(*model_, facts, {}));
     for (const search::Group& group : groups) own.push_back(group.part.table);
-    BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(*ledger_, known_, threads_, own));
+    BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(*ledger_));
+    BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(index, known_, threads_, own));
     if (fit) {
       coefficients_ = fit->coefficients;
       Note(search::Describe(*fit));

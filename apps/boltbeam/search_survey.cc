@@ -31,12 +31,12 @@ Result<chip::Chip> ChipOf(const Globals& globals, const base::Paths& paths, cons
 /// What was measured of this chip's kernels fits the predictor; what was refuted on it is not proposed.
 Result<void> AskLedger(const base::Paths& paths, const chip::Chip& chip, search::SurveyOptions& options) {
   BOLTBEAM_ASSIGN(const ledger::Ledger memory, ledger::Ledger::Open(ledger::OptionsFor(paths)));
-  BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(memory, chip, options.threads));
+  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
+  BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(index, chip, options.threads));
   if (fit) {
     options.coefficients = fit->coefficients;
     Note(search::Describe(*fit));
   }
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
   BOLTBEAM_ASSIGN(const search::RefutedSet refuted, search::RefutedOn(index, chip.id));
   options.is_refuted = [refuted](const ledger::Subject& subject) { return refuted.Has(subject); };
   return {};

@@ -220,9 +220,8 @@ Result<Fit> FitCoefficients(const std::vector<Sample>& samples, const chip::Chip
   return fit;
 }
 
-Result<std::optional<Fit>> FitFromLedger(const ledger::Ledger& memory, const chip::Chip& chip, std::uint32_t threads,
+Result<std::optional<Fit>> FitFromLedger(ledger::Index& index, const chip::Chip& chip, std::uint32_t threads,
                                          const std::vector<std::string>& without) {
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
   BOLTBEAM_ASSIGN(std::vector<Sample> samples, SamplesOf(index, chip.id));
   std::erase_if(samples,
                 [&](const Sample& sample) { return std::ranges::find(without, sample.part.table) != without.end(); });

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "chip/facts.h"
 #include "ledger/index.h"
-#include "ledger/ledger.h"
 #include "search/predict.h"
 
 namespace boltbeam::search {
@@ -48,7 +47,7 @@ Result<Fit> FitCoefficients(const std::vector<Sample>& samples, const chip::Chip
 
 /// Fitted on what the ledger has of the chip, but not of these tables: what a search of them adds while it runs, and
 /// takes up again after it was killed, must not change what it is led by. nullopt where that is too little.
-Result<std::optional<Fit>> FitFromLedger(const ledger::Ledger& memory, const chip::Chip& chip, std::uint32_t threads,
+Result<std::optional<Fit>> FitFromLedger(ledger::Index& index, const chip::Chip& chip, std::uint32_t threads,
                                          const std::vector<std::string>& without = {});
 
 /// "fitted on 600 timings of 12 tables; held out: error 4 %, rank correlation 0.91, worst 0.83"
