@@ -238,7 +238,7 @@ void AddJudge(CLI::App& app, Globals& globals) {
   command->add_option("model", arguments->model, "A GGUF file; not needed for two commands");
   constexpr const char* kSide =
       "without=ROUTE+ROUTE, with=ROUTE, plan=FILE, file=MODEL, binary=BOLTBEAM or command=TEXT, a shell command that "
-      "prints tokens per second; can be repeated (what runs without any)";
+      "prints tokens per second, {depth} in it the tokens in the context; can be repeated (what runs without any)";
   command->add_option("--a", arguments->a_words, std::string("What is: ") + kSide)
       ->type_name("SIDE")
       ->allow_extra_args(false)
