@@ -20,8 +20,8 @@ struct ProgramContext {
   std::string route;  // in words; empty: it can't be seen
 };
 
-/// At each depth, if both commands take one; else at the smallest alone. A window is one run of the command. Each side is
-/// run once before anything is timed.
+/// At each depth, if both commands take one; else at the smallest alone. A window is one run of the command. Each side
+/// is run once before anything is timed.
 Result<Run> ComparePrograms(const ProgramSide& a, const ProgramSide& b, const ProgramContext& context,
                             const Request& request, const Thresholds& thresholds, const Hooks& hooks = {});
 
