@@ -33,7 +33,7 @@ refuse() {
 
 nothing_left() {
   local left
-  left=$(find "$folder" -name '*.gguf*' ! -name 'good.gguf*' ! -name 'bad-*' | head -n 3)
+  left=$(find "$folder" -name '*.gguf*' ! -name 'good.gguf*' ! -name 'bad-*' | sed -n 1,3p)
   [[ -z $left ]] || complain "$1: left behind: $left"
 }
 
@@ -139,7 +139,7 @@ refuse 1 'bad-tail' audit bad-tail.gguf
 
 # Everything that a person reads fits 80 columns.
 for command in '' inspect bound chip 'chip measure' run perplexity bench audit kernel 'kernel show' synth doctor; do
-  wide=$("$program" $command --help | awk 'length > 80' | head -n 1)
+  wide=$("$program" $command --help | awk 'length > 80 && !found++')
   [[ -z $wide ]] || complain "$command --help: wider than 80 columns: $wide"
 done
 
