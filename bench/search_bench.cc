@@ -2,9 +2,11 @@
 // predictions rank them. For each format and shape a sample of all legal points is timed, cold, by all threads, in
 // sweeps; then each strategy chooses with as few as the search may time; then all that were chosen and the best of the
 // sample are timed once more, in turns, on fresh data.
-//   search_bench prepare --cache=FOLDER          compiles, checks, and writes predictions to the ledger: takes minutes
-//   search_bench time --cache=FOLDER > table.md  times: run it with nothing else on the machine
-// --points=200 --timed=12 --formats=Q4_K,... --shapes=ROWSxCOLS,... --home=FOLDER (of the ledger) --json=FILE
+//   search_bench prepare --cache=FOLDER --home=FOLDER          compiles, checks, writes predictions to the ledger
+//   search_bench time --cache=FOLDER --home=FOLDER > table.md  times: run it with nothing else on the machine
+// --points=200 --timed=12 --formats=Q4_K,... --shapes=ROWSxCOLS,... --json=FILE
+// A prediction comes from a fit on what that ledger holds of other formats and other shapes alone; with an empty
+// ledger, from a guess. So: prepare and time, which fills the ledger, then prepare and time once more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,17 +24,18 @@
 #include "chip/facts.h"
 #include "codegen/codegen.h"
 #include "kernel/knobs.h"
-#include "ledger/ledger.h"
 #include "search/decide.h"
-#include "search/fit.h"
 #include "search/part_search.h"
+#include "search_record.h"
 #include "search_table.h"
 
 namespace boltbeam::search {
 namespace {
 
-constexpr std::size_t kSampleSweeps = 3;
-constexpr std::size_t kLastSweeps = 25;
+constexpr std::size_t kSampleSweeps = 15;
+constexpr std::size_t kLastSweeps = 51;
+constexpr double kUsualRate = 0.15;  // relative: within this of the median
+constexpr std::size_t kLeastSweeps = 5;
 constexpr std::size_t kBestOfSample = 5;
 constexpr std::uint64_t kGateWeights = std::uint64_t{1} << 19;
 
@@ -93,16 +96,7 @@ class Bench {
  public:
   static Result<std::unique_ptr<Bench>> Create(const Options& options) {
     auto bench = std::unique_ptr<Bench>(new Bench(options));
-    const base::Paths paths = base::ResolvePaths(options.home);
-    BOLTBEAM_ASSIGN(bench->chip_, chip::ThisMachine(paths.data.string()));
-    bench->facts_ = kernel::VectorFactsOf(bench->chip_);
-    bench->kernels_ = std::make_unique<runtime::KernelCache>(codegen::TargetFor(bench->chip_), options.cache);
-    const auto threads = static_cast<std::uint32_t>(chip::UsableCpus().size());
-    constexpr std::uint64_t kMostRows = std::uint64_t{1} << 18, kMostCols = std::uint64_t{1} << 16;
-    BOLTBEAM_ASSIGN(bench->bench_, TimingBench::Create(bench->chip_, *bench->kernels_, threads, kMostRows, kMostCols));
-    BOLTBEAM_ASSIGN(bench->chip_, WithRates(bench->chip_, *bench->kernels_, *bench->bench_));
-    BOLTBEAM_ASSIGN(ledger::Ledger ledger, ledger::Ledger::Open(ledger::OptionsFor(paths)));
-    bench->ledger_ = std::make_unique<ledger::Ledger>(std::move(ledger));
+    BOLTBEAM_TRY(bench->Open());
     return bench;
   }
 
@@ -116,7 +110,7 @@ class Bench {
       }
     }
     if (options_.is_prepare) return {};
-    PrintTable(rows_, bench_->threads());
+    std::fputs(TableText(rows_, bench_->threads()).c_str(), stdout);
     if (!options_.json.empty()) BOLTBEAM_TRY(base::WriteFileAtomically(options_.json, json_.dump(1) + "\n"));
     return {};
   }
@@ -124,34 +118,42 @@ class Bench {
  private:
   explicit Bench(const Options& options) : options_(options) {}
 
-  struct Sample {
+  Result<void> Open() {
+    const base::Paths paths = base::ResolvePaths(options_.home);
+    BOLTBEAM_ASSIGN(chip_, chip::ThisMachine(paths.data.string()));
+    facts_ = kernel::VectorFactsOf(chip_);
+    kernels_ = std::make_unique<runtime::KernelCache>(codegen::TargetFor(chip_), options_.cache);
+    const auto threads = static_cast<std::uint32_t>(chip::UsableCpus().size());
+    constexpr std::uint64_t kMostRows = std::uint64_t{1} << 18, kMostCols = std::uint64_t{1} << 16;
+    BOLTBEAM_ASSIGN(bench_, TimingBench::Create(chip_, *kernels_, threads, kMostRows, kMostCols));
+    BOLTBEAM_ASSIGN(chip_, WithRates(chip_, *kernels_, *bench_));
+    BOLTBEAM_ASSIGN(record_, Record::Open(paths, chip_, threads));
+    return {};
+  }
+
+  struct Drawn {
     Proposal proposal;
     Foresight foresight;
     std::vector<kernel::GemvGeometry> points;
     kernel::GemvGeometry start;
+    std::string fitted_on;
   };
 
-  Result<Sample> SampleOf(const Part& part) const {
-    Sample sample{ProposeProduct(part, chip_), {}, {}, kernel::DefaultGeometry(*part.format, facts_, false)};
-    BOLTBEAM_ASSIGN(sample.foresight, PredictProduct(sample.proposal, chip_, bench_->threads()));
+  Result<Drawn> SampleOf(const Part& part) const {
+    Drawn sample{ProposeProduct(part, chip_), {}, {}, kernel::DefaultGeometry(*part.format, facts_, false), {}};
+    const Coefficients coefficients = record_->CoefficientsFor(part);
+    sample.fitted_on = coefficients.source;
+    BOLTBEAM_ASSIGN(sample.foresight, PredictProduct(sample.proposal, chip_, bench_->threads(), coefficients));
     sample.points = AtRandom(sample.proposal.points, options_.points, 7);
     return sample;
   }
 
   /// Every geometry that a strategy may time, so that nothing is compiled while others wait for a quiet machine.
   Result<void> Prepare(const Part& part) {
-    BOLTBEAM_ASSIGN(const Sample sample, SampleOf(part));
+    BOLTBEAM_ASSIGN(const Drawn sample, SampleOf(part));
     for (const kernel::GemvGeometry& point : sample.points) {
       const auto found = std::ranges::find(sample.foresight.survivors, point, &Prediction::geometry);
-      if (found == sample.foresight.survivors.end()) continue;
-      ledger::Prediction record;
-      record.subject = SubjectOf(part, point, chip_.id);
-      record.quantity = kKernelQuantity;
-      record.value = found->ns;
-      record.low = found->low_ns;
-      record.high = found->high_ns;
-      record.method = "search_bench";
-      BOLTBEAM_TRY(ledger_->AppendPrediction(record));
+      if (found != sample.foresight.survivors.end()) BOLTBEAM_TRY(record_->Predict(part, *found));
     }
     std::vector<kernel::GemvGeometry> points = sample.points;
     const auto add = [&](const std::vector<kernel::GemvGeometry>& more) {
@@ -183,37 +185,64 @@ class Bench {
     return ready;
   }
 
-  /// Medians over sweeps of all, in an order by lot.
-  std::vector<double> Sweeps(const std::vector<Contender>& contenders, std::size_t sweeps) {
-    std::vector<std::vector<double>> windows(contenders.size());
+  struct Swept {
+    std::vector<double> ns;  // median of each
+    double read_gb_s = 0;    // of the sweeps that count
+    double repeat = 0;       // rank correlation of one half of the sweeps with the other
+  };
+
+  /// Sweeps of all, in an order by lot. Those count during which the memory read at about its median rate.
+  Swept Sweeps(const std::vector<Contender>& contenders, std::size_t sweeps) {
     std::vector<std::size_t> order(contenders.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     const runtime::Pin pin(bench_->first_cpu());
     std::mt19937_64 lots(3);
-    for (std::size_t sweep = 0; sweep < sweeps; ++sweep) {
+    std::vector<std::vector<double>> logs(sweeps, std::vector<double>(contenders.size()));
+    std::vector<double> rates{bench_->ReadRate()};
+    for (std::vector<double>& sweep : logs) {
       std::ranges::shuffle(order, lots);
-      double total = 0;
-      std::vector<double> ns(contenders.size());
-      for (const std::size_t i : order) {
-        ns[i] = bench_->Window(contenders[i]);
-        total += std::log(ns[i]);
-      }
-      // The memory's rate drifts from sweep to sweep: all of a sweep are brought to one mean.
-      for (std::size_t i = 0; i < ns.size(); ++i) {
-        windows[i].push_back(std::log(ns[i]) - total / static_cast<double>(ns.size()));
-      }
-      mean_ = total / static_cast<double>(ns.size());
+      for (const std::size_t i : order) sweep[i] = std::log(bench_->Window(contenders[i]));
+      rates.push_back(bench_->ReadRate());
     }
-    std::vector<double> medians;
-    for (const std::vector<double>& one : windows) medians.push_back(std::exp(measure::Median(one) + mean_));
-    return medians;
+    const double rate = measure::Median(rates);
+    const auto is_usual = [&](double one) { return std::abs(one / rate - 1) < kUsualRate; };
+    std::vector<const std::vector<double>*> counted;
+    for (std::size_t i = 0; i < sweeps; ++i) {
+      if (is_usual(rates[i]) && is_usual(rates[i + 1])) counted.push_back(&logs[i]);
+    }
+    if (counted.size() < kLeastSweeps) {
+      for (const std::vector<double>& sweep : logs) counted.push_back(&sweep);
+    }
+    return Together(counted, rate);
+  }
+
+  /// The memory's rate drifts from sweep to sweep: all of a sweep are brought to one mean.
+  static Swept Together(const std::vector<const std::vector<double>*>& sweeps, double rate) {
+    std::vector<double> means;
+    for (const std::vector<double>* sweep : sweeps) means.push_back(measure::Mean(*sweep));
+    Swept swept;
+    swept.read_gb_s = rate;
+    const double mean = measure::Median(means);
+    std::vector<double> halves[2];
+    for (std::size_t i = 0; i < sweeps.front()->size(); ++i) {
+      std::vector<double> all, half[2];
+      for (std::size_t k = 0; k < sweeps.size(); ++k) {
+        all.push_back((*sweeps[k])[i] - means[k]);
+        half[k % 2].push_back(all.back());
+      }
+      swept.ns.push_back(std::exp(measure::Median(all) + mean));
+      for (const int h : {0, 1}) halves[h].push_back(half[h].empty() ? 0 : measure::Median(half[h]));
+    }
+    swept.repeat = RankCorrelation(halves[0], halves[1]);
+    return swept;
   }
 
   Result<void> Time(const Part& part) {
-    BOLTBEAM_ASSIGN(const Sample sample, SampleOf(part));
+    BOLTBEAM_ASSIGN(const Drawn sample, SampleOf(part));
     Row row;
     row.format = part.format->name;
     row.shape = part.ShapeText();
+    row.fitted_on = sample.fitted_on;
     row.legal = sample.proposal.points.size();
     for (const kernel::Knob& knob : kernel::GemvKnobs()) {
       std::set<std::uint32_t> values;
@@ -223,9 +252,9 @@ class Bench {
     BOLTBEAM_ASSIGN(const std::vector<Contender> all, Make(part, sample.points, &row));
     row.sampled = sample.points.size();
     row.codes = all.size();
-    const std::vector<double> times = Sweeps(all, kSampleSweeps);
-    const double rate = bench_->ReadRate();
-    BOLTBEAM_TRY(Correlate(part, sample, all, times, rate, row));
+    const Swept swept = Sweeps(all, kSampleSweeps);
+    const std::vector<double>& times = swept.ns;
+    BOLTBEAM_TRY(Correlate(part, all, swept, row));
 
     // Every strategy's choice, then all of them and the best of the sample once more.
     std::vector<Contender> last;
@@ -252,7 +281,9 @@ class Bench {
     if (!top.empty()) enter("predicted", top.front());
 
     bench_->Refresh(11);
-    const std::vector<double> again = Sweeps(last, kLastSweeps);
+    const Swept last_sweeps = Sweeps(last, kLastSweeps);
+    const std::vector<double>& again = last_sweeps.ns;
+    row.last_gb_s = last_sweeps.read_gb_s;
     const double best = *std::ranges::min_element(again);
     for (const auto& [strategy, index] : place) {
       if (!strategy.starts_with("sample")) row.regret[strategy] = again[index] / best;
@@ -261,46 +292,43 @@ class Bench {
     for (std::size_t i = 1; place.contains(fmt::format("sample{}", i)); ++i) {
       of_sample = std::min(of_sample, again[place[fmt::format("sample{}", i)]]);
     }
-    row.regret["exhaustive"] = of_sample / best;
+    row.regret["sample"] = of_sample / best;
     std::vector<double> sorted = times;
     row.median_over_best = measure::Median(sorted) / times[order.front()];
     rows_.push_back(std::move(row));
     return {};
   }
 
-  Result<void> Correlate(const Part& part, const Sample& sample, const std::vector<Contender>& all,
-                         const std::vector<double>& times, double rate, Row& row) {
+  Result<void> Correlate(const Part& part, const std::vector<Contender>& all, const Swept& swept, Row& row) {
+    const std::vector<double>& times = swept.ns;
+    row.repeat = swept.repeat;
+    row.read_gb_s = swept.read_gb_s;
     std::vector<double> foretold, found;
     nlohmann::json& points = json_[part.table];
     std::size_t top = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto prediction = std::ranges::find(sample.foresight.survivors, all[i].geometry, &Prediction::geometry);
-      const bool is_foretold = prediction != sample.foresight.survivors.end();
+      const Record::Foretold* prediction = record_->Find(part, all[i].name);
+      row.foretold += prediction != nullptr ? 1 : 0;
       points.push_back({{"candidate", all[i].name},
                         {"ns", times[i]},
-                        {"read_bandwidth_gb_s", rate},
-                        {"predicted_ns", is_foretold ? prediction->ns : 0}});
-      ledger::Measurement record;
-      record.subject = SubjectOf(part, all[i].geometry, chip_.id);
-      record.quantity = kKernelQuantity;
-      record.value = record.low = record.high = times[i];
-      record.repetitions = kSampleSweeps;
-      record.environment[kThreadsField] = bench_->threads();
-      record.environment[kBandwidthField] = rate;
-      record.environment["machine_code"] = all[i].code;
-      BOLTBEAM_TRY(ledger_->AppendMeasurement(record));
+                        {"read_bandwidth_gb_s", swept.read_gb_s},
+                        {"predicted_ns", prediction != nullptr ? prediction->ns : 0}});
+      BOLTBEAM_TRY(record_->Measure(part, all[i], times[i], kSampleSweeps, swept.read_gb_s));
       // What was turned away was foretold to be slower than all others.
-      foretold.push_back(is_foretold ? prediction->ns : 1e18);
+      foretold.push_back(prediction != nullptr ? prediction->ns : 1e18);
       found.push_back(times[i]);
       if (foretold[i] < foretold[top]) top = i;
     }
-    row.correlation = RankCorrelation(foretold, found);
+    if (row.foretold == 0) {
+      return Fail(Code::kUsage, part.table, "the ledger holds no prediction of it", "`search_bench prepare` before");
+    }
+    row.rank = RankCorrelation(foretold, found);
     row.top1 = found[top] / *std::ranges::min_element(found);
     return {};
   }
 
   template <typename Enter>
-  Result<void> RunSearch(const Part& part, const Sample& sample, const Enter& enter, Row& row) {
+  Result<void> RunSearch(const Part& part, const Drawn& sample, const Enter& enter, Row& row) {
     BOLTBEAM_ASSIGN(const GateRows rows, MakeGateRows(*part.format, part.rows, part.cols, kGateWeights));
     TrialMemory nothing;
     PartRules rules;
@@ -335,7 +363,7 @@ class Bench {
   }
 
   template <typename Enter>
-  Result<void> RunBeam(const Part& part, const Sample& sample, const Enter& enter, Row& row) {
+  Result<void> RunBeam(const Part& part, const Drawn& sample, const Enter& enter, Row& row) {
     const TimePoints time = [&](const std::vector<kernel::GemvGeometry>& points) -> Result<std::vector<double>> {
       std::vector<double> all;
       std::vector<Contender> ready;
@@ -347,7 +375,7 @@ class Bench {
         ready.push_back(one.front());
         index.push_back(i);
       }
-      const std::vector<double> times = Sweeps(ready, 5);
+      const std::vector<double> times = Sweeps(ready, 5).ns;
       for (std::size_t i = 0; i < times.size(); ++i) all[index[i]] = times[i];
       row.timed["beam"] += times.size();
       return all;
@@ -365,10 +393,9 @@ class Bench {
   kernel::VectorFacts facts_;
   std::unique_ptr<runtime::KernelCache> kernels_;
   std::unique_ptr<TimingBench> bench_;
-  std::unique_ptr<ledger::Ledger> ledger_;
+  std::unique_ptr<Record> record_;
   std::vector<Row> rows_;
   nlohmann::json json_;
-  double mean_ = 0;
 };
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include "base/ticks.h"
 #include "chip/facts.h"
 #include "command.h"
+#include "judge/record.h"
+#include "ledger/ledger.h"
 #include "measure/environment.h"
 #include "report/table.h"
 #include "report/units.h"
@@ -53,6 +55,19 @@ std::string FactsTable(const Globals& globals, const chip::Chip& machine, const 
   return text;
 }
 
+/// So that what the chip was like when something was judged can be looked up later.
+Result<void> Remember(const base::Paths& paths, const chip::Chip& machine, const std::vector<chip::Fact>& facts) {
+  ledger::ChipFacts record;
+  record.chip = machine.id;
+  for (const chip::Fact& fact : facts) {
+    record.facts[fact.name] = {{"value", fact.value}, {"unit", fact.unit}, {"spread", fact.spread}, {"date", fact.date}};
+  }
+  record.environment = judge::EnvironmentJson(measure::ReadEnvironment());
+  BOLTBEAM_ASSIGN(ledger::Ledger ledger, ledger::Ledger::Open(ledger::OptionsFor(paths)));
+  BOLTBEAM_TRY(ledger.AppendChipFacts(record));
+  return {};
+}
+
 Result<void> RunChipMeasure(const Arguments& arguments, const Globals& globals) {
   CatchInterrupts();
   const base::Paths paths = base::ResolvePaths(globals.home);
@@ -87,7 +102,8 @@ Result<void> RunChipMeasure(const Arguments& arguments, const Globals& globals) 
                      usable));
   } else {
     BOLTBEAM_TRY(base::WriteFileAtomically(file, chip::ChipToJson(machine)));
-    Note(fmt::format("written to {}", file));
+    BOLTBEAM_TRY(Remember(paths, machine, facts));
+    Note(fmt::format("written to {}, and remembered in the ledger", file));
   }
   return WriteOutput(globals,
                      globals.format == "json" ? FactsJson(machine, facts) : FactsTable(globals, machine, facts));

@@ -44,8 +44,9 @@ void LineFlags::Add(CLI::App& command) {
   command.add_option("--confidence", options.confidence, "The chance that an interval holds")
       ->check(CLI::Range(0.5, 0.999))
       ->capture_default_str();
-  command.add_option("--noise", noise, "Errors of models: all alike, as in the lab, or in proportion to their time")
-      ->check(CLI::IsMember({"constant", "relative"}))
+  command.add_option("--noise", noise, "Errors of models: all alike, as in the lab, or in proportion to their time (auto: the latter for times "
+                     "brought to one memory speed)")
+      ->check(CLI::IsMember({"auto", "constant", "relative"}))
       ->capture_default_str();
   command.add_option("--scale", scale, "Bring times to one memory speed by the bandwidth read beside them")
       ->check(CLI::IsMember({"auto", "none", "streamed"}))
@@ -59,7 +60,7 @@ void LineFlags::Add(CLI::App& command) {
 Result<std::vector<lab::MachineFit>> LineFlags::Fits(const Globals& globals) const {
   lab::FitOptions fit_options = options;
   BOLTBEAM_TRY(RefuseNan("--confidence", options.confidence));
-  fit_options.noise = noise == "relative" ? lab::Noise::kRelative : lab::Noise::kConstant;
+  if (noise != "auto") fit_options.noise = noise == "relative" ? lab::Noise::kRelative : lab::Noise::kConstant;
   if (scale != "auto") fit_options.scale = scale == "none" ? lab::Scale::kNone : lab::Scale::kStreamed;
   std::vector<lab::Row> rows;
   for (const std::string& file : files.empty() ? std::vector{LadderFile(globals)} : files) {

@@ -17,7 +17,7 @@ namespace boltbeam::app {
 /// Which rows make a line, and how it is drawn through them.
 struct LineFlags {
   std::vector<std::string> files;  // of rows; none: the ladder's own file
-  std::string alias, program, scale = "auto", noise = "constant";
+  std::string alias, program, scale = "auto", noise = "auto";
   lab::FitOptions options;
 
   void Add(CLI::App& command);

@@ -50,7 +50,7 @@ Result<void> ApplyPlan(const base::Paths& paths, const model::Model& model, cons
   BOLTBEAM_ASSIGN(search::PlanUse use,
                   search::UsePlan(model, machine, search::PlanStore::In(paths), flags.plan, kernels));
   for (const std::string& note : use.notes) Note("note: " + note);
-  if (!use.plans.empty()) {
+  if (flags.plan.empty() && !use.plans.empty()) {  // by itself: nobody asked for it
     Note(fmt::format("plan {}: kernels of {} (--plan default switches it off)", fmt::join(use.plans, ", "),
                      fmt::join(std::views::transform(use.geometry, &engine::GeometryChoice::table), ", ")));
   }

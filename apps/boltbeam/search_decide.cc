@@ -17,6 +17,7 @@
 #include "codegen/codegen.h"
 #include "engine/thread_choice.h"
 #include "judge_sides.h"
+#include "kernel/space.h"
 #include "ledger/index.h"
 #include "ledger/reopen.h"
 #include "ledger_commands.h"
@@ -54,6 +55,7 @@ class SearchRun {
     outcome_.chip = machine_.name;
     outcome_.start = arguments_.from;
     outcome_.threads = threads_;
+    if (IsInstructionSet(arguments_.from)) BOLTBEAM_TRY(SayWhatWasRestored(decision));
     bench_.reset();  // its memory, before two engines are loaded
     if (!arguments_.no_judge && !decision.is_interrupted && decision.HasGain()) {
       const double spent = base::SecondsSince(begin);
@@ -132,6 +134,23 @@ class SearchRun {
                               now.trying, now.best));
     };
     return search::DecidePlan(*model_, known_, *bench_, *kernels_, memory_, request, hooks);
+  }
+
+  /// Why a chip held down to the start's instruction set would not have found what was found.
+  Result<void> SayWhatWasRestored(const search::Decision& decision) {
+    chip::Chip held = machine_;
+    BOLTBEAM_TRY(chip::HoldTo(held, arguments_.from));
+    const kernel::SpaceFacts facts = kernel::SpaceFactsOf(held);
+    for (const search::GroupSearch& search : decision.groups) {
+      if (!search.found.IsGain()) continue;
+      const search::Part& part = search.group.part;
+      std::string text;
+      for (const kernel::Reason& reason : kernel::Refusals(search.found.best, *part.format, part.shape(), facts)) {
+        text += (text.empty() ? "" : ", ") + reason.evidence;
+      }
+      if (!text.empty()) outcome_.restored[part.table] = text;
+    }
+    return {};
   }
 
   /// A plan's file below the cache folder, named by what it says: the judge's word for the same plan is always the

@@ -78,7 +78,7 @@ TEST(Coverage, TheWrongAssumptionShows) {
 // The whole way from rows: visits in windows whose memory jumps between two speeds, brought to one.
 TEST(Coverage, ThroughAJumpingMemory) {
   std::mt19937_64 random(11);
-  std::normal_distribution<double> model_noise(0, 2e-4), window_noise(0, 0.004);
+  std::normal_distribution<double> model_noise(0, 0.01), window_noise(0, 0.004);
   std::bernoulli_distribution slow(0.4);
   const std::vector<double> sizes = {0.39e9, 1.0e9, 2.3e9, 2.5e9, 3.6e9, 4.7e9};
   constexpr double kSlowness = 1.06;
@@ -90,8 +90,8 @@ TEST(Coverage, ThroughAJumpingMemory) {
       const double own = model_noise(random);
       for (int window = 0; window < 9; ++window) {
         const double streamed = slow(random) ? 38 : 58;
-        const double seconds = kFixed + own + kSlowness * bytes / (streamed * 1e9);
-        row.token_s.push_back(seconds * (1 + window_noise(random)));
+        const double seconds = kFixed + kSlowness * bytes / (streamed * 1e9);
+        row.token_s.push_back(seconds * (1 + own) * (1 + window_noise(random)));
         row.streamed_gb_s.push_back(streamed);
       }
       row.generation_tps = 1 / measure::Median(row.token_s);
@@ -103,7 +103,7 @@ TEST(Coverage, ThroughAJumpingMemory) {
     ASSERT_TRUE(fit.is_scaled);
     fixed += fit.fixed_s.low <= kFixed && kFixed <= fit.fixed_s.high ? 1.0 / kLadders : 0;
     constexpr double kFurther = 3.0e9;
-    const double time = kFixed + model_noise(random) + kSlowness * kFurther / (*fit.reference_gb_s * 1e9);
+    const double time = (kFixed + kSlowness * kFurther / (*fit.reference_gb_s * 1e9)) * (1 + model_noise(random));
     const measure::Interval next = fit.line.Predict(kFurther, 0.95);
     further += next.low <= time && time <= next.high ? 1.0 / kLadders : 0;
   }

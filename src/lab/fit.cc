@@ -173,16 +173,16 @@ void WarnOfLine(MachineFit& fit) {
 }
 
 /// A family whose models lie off the line of the ladder's main one.
-void FindFamilies(MachineFit& fit, const FitOptions& options) {
+void FindFamilies(MachineFit& fit) {
   fit.architecture = MostCommon(fit.points, &ModelPoint::architecture);
   std::vector<Point> family;
   for (const ModelPoint& point : fit.points) {
     if (point.architecture == fit.architecture) family.push_back({point.bytes, point.seconds});
   }
-  const Result<Line> line = Line::Fit(family, options.noise);
+  const Result<Line> line = Line::Fit(family, fit.noise);
   for (const ModelPoint& point : fit.points) {
     if (point.architecture == fit.architecture || !line || !line->HasIntervals()) continue;
-    const measure::Interval expected = line->Predict(point.bytes, options.confidence);
+    const measure::Interval expected = line->Predict(point.bytes, fit.confidence);
     const bool is_off = point.seconds < expected.low || point.seconds > expected.high;
     fit.findings.push_back(fmt::format(
         "{} is of architecture {}, the line's others are {}: {:+.2f} ms a token against their line{}", point.model,
@@ -250,13 +250,15 @@ Result<MachineFit> FitGroup(const Group& group, const FitOptions& options) {
   for (Windows& windows : dense) fit.points.push_back(std::move(windows.point));
 
   const std::vector<Point> points = PointsOf(fit.points);
-  BOLTBEAM_ASSIGN(fit.line, Line::Fit(points, options.noise));
+  fit.noise = options.noise.value_or(fit.is_scaled ? Noise::kRelative : Noise::kConstant);
+  BOLTBEAM_ASSIGN(fit.line, Line::Fit(points, fit.noise));
+  BOLTBEAM_ASSIGN(fit.ordinary, Line::Fit(points, Noise::kConstant));
   if (const Result<RobustLine> robust = FitRobust(points)) fit.robust = *robust;
   fit.fixed_s = fit.line.Fixed(options.confidence);
   const measure::Interval bandwidth = fit.line.Bandwidth(options.confidence);
   fit.bandwidth_gb_s = {bandwidth.estimate / 1e9, bandwidth.low / 1e9, bandwidth.high / 1e9};
-  const auto left_out = LeaveOneOut(points, options.confidence, options.noise);
-  const std::vector<double> chances = OffTheLine(points, options.noise);
+  const auto left_out = LeaveOneOut(points, options.confidence, fit.noise);
+  const std::vector<double> chances = OffTheLine(points, fit.noise);
   for (std::size_t i = 0; i < points.size(); ++i) {
     ModelPoint& point = fit.points[i];
     point.fitted_s = fit.line.SecondsAt(point.bytes);
@@ -271,7 +273,7 @@ Result<MachineFit> FitGroup(const Group& group, const FitOptions& options) {
   }
   fit.gap = ExplainGap(fit.bandwidth_gb_s.estimate, streamed, published, options.reached_gb_s);
   WarnOfLine(fit);
-  FindFamilies(fit, options);
+  FindFamilies(fit);
   FindModels(fit);
   return fit;
 }

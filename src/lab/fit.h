@@ -17,7 +17,8 @@ enum class Scale { kAuto, kNone, kStreamed };
 
 struct FitOptions {
   double confidence = 0.95;
-  Noise noise = Noise::kConstant;
+  /// nullopt: kRelative where times are brought to one memory speed, whose error is a part of each; else the lab's.
+  std::optional<Noise> noise;
   Scale scale = Scale::kAuto;                           // kAuto: kStreamed where every row has readings
   std::optional<double> streamed_gb_s, published_gb_s;  // instead of those of the rows
   std::optional<double> reached_gb_s;                   // by another kernel on the same machine
@@ -61,10 +62,12 @@ struct MachineFit {
   std::uint64_t depth = 0, threads = 0;
   std::vector<ModelPoint> points;  // in the order of their bytes
   std::vector<ExcludedPoint> excluded;
-  Line line;
+  Line line;      // with errors as `noise` says
+  Line ordinary;  // the lab's, by ordinary least squares
+  Noise noise = Noise::kConstant;
   std::optional<RobustLine> robust;
   measure::Interval fixed_s, bandwidth_gb_s;
-  double worst_residual_s = 0;
+  double worst_residual_s = 0;  // of `line`
   double confidence = 0.95;
   bool is_scaled = false;
   std::optional<double> reference_gb_s;  // that times were brought to

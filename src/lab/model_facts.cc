@@ -33,9 +33,20 @@ std::string HeaderSha256(const gguf::File& file) {
   return base::Sha256Hex(bytes);
 }
 
-std::string MostOf(const std::map<std::string, double>& bytes_of_format) {
-  const auto most = std::ranges::max_element(bytes_of_format, {}, [](const auto& pair) { return pair.second; });
-  return most == bytes_of_format.end() ? "" : most->first;
+/// The format with most bytes in the layers' tables: of a small model's file the vocabulary may be the larger part, and
+/// a model with fewer layers is of the same quantization.
+std::string QuantizationOf(const gguf::File& file) {
+  std::map<std::string, double> of_layers, of_all;
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    if (tensor.dimensions < 2) continue;
+    const formats::Format* format = formats::FindType(tensor.type);
+    const std::string name = format != nullptr ? format->name : "unknown";
+    of_all[name] += static_cast<double>(tensor.bytes);
+    if (tensor.name.starts_with("blk.")) of_layers[name] += static_cast<double>(tensor.bytes);
+  }
+  const auto& formats = of_layers.empty() ? of_all : of_layers;
+  const auto most = std::ranges::max_element(formats, {}, [](const auto& pair) { return pair.second; });
+  return most == formats.end() ? "" : most->first;
 }
 
 std::function<std::optional<double>(std::uint64_t)> KvOf(const std::shared_ptr<const model::Model>& model) {
@@ -57,11 +68,7 @@ ModelFacts FactsOf(model::Model model) {
   facts.weight_bytes = static_cast<double>(census.counted_bytes);
   facts.bytes_from = "the census of its tensors";
   facts.experts = Parameter(shared->file(), facts.architecture, "expert_count");
-  std::map<std::string, double> formats;
-  for (const model::CensusGroup& group : census.groups) {
-    if (group.exclusion == model::Exclusion::kNone) formats[group.format] += static_cast<double>(group.bytes);
-  }
-  facts.quantization = MostOf(formats);
+  facts.quantization = QuantizationOf(shared->file());
   facts.header_sha256 = HeaderSha256(shared->file());
   facts.kv_bytes = KvOf(shared);
   return facts;
@@ -80,22 +87,19 @@ Result<ModelFacts> FactsByNames(const gguf::File& file) {
   }
   const bool has_head = std::ranges::any_of(
       file.tensors(), [](const gguf::TensorInfo& tensor) { return tensor.name.starts_with("output."); });
-  std::map<std::string, double> formats;
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     const bool is_embedding = tensor.name.starts_with("token_embd.");
     if (tensor.dimensions < 2 || (is_embedding && has_head)) continue;
     double bytes = static_cast<double>(tensor.bytes);
     if (tensor.name.contains(kExpertTensor) && facts.experts > 0) bytes *= used / static_cast<double>(facts.experts);
     facts.weight_bytes += bytes;
-    const formats::Format* format = formats::FindType(tensor.type);
-    formats[format != nullptr ? format->name : "unknown"] += bytes;
   }
   if (facts.weight_bytes <= 0) {
     return Fail(Code::kModelMissingTensor, file.path(), "no table", "a file with the tensors of a model");
   }
   facts.bytes_from =
       fmt::format("its tensors' names: the architecture {} is not one that this build knows", facts.architecture);
-  facts.quantization = MostOf(formats);
+  facts.quantization = QuantizationOf(file);
   facts.header_sha256 = HeaderSha256(file);
   facts.kv_bytes = [](std::uint64_t depth) { return depth == 0 ? std::optional(0.0) : std::nullopt; };
   return facts;

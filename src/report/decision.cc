@@ -99,6 +99,7 @@ std::string Json(const Decision& decision, const SearchOutcome& outcome) {
   json["start"] = outcome.start;
   json["parts"] = ordered_json::array();
   for (const GroupSearch& search : decision.groups) json["parts"].push_back(PartJson(search));
+  if (!outcome.restored.empty()) json["restored"] = outcome.restored;
   json["timed"] = decision.Timed();
   json["remembered"] = decision.Remembered();
   json["seconds"] = decision.seconds;
@@ -152,9 +153,11 @@ std::string Text(const Decision& decision, const SearchOutcome& outcome, bool is
       text += "\n" + Wrap(fmt::format("{}: {}", search.group.part.table, search.skipped), 2) + "\n";
     }
     if (!search.found.IsGain()) continue;
-    text += "\n" +
-            Wrap(fmt::format("{}: {}", search.group.part.table, Turned(search.found.start, search.found.best)), 2) +
-            "\n";
+    std::string turned = fmt::format("{}: {}", search.group.part.table, Turned(search.found.start, search.found.best));
+    if (const auto why = outcome.restored.find(search.group.part.table); why != outcome.restored.end()) {
+      turned += fmt::format("; not legal with {}: {}", outcome.start, why->second);
+    }
+    text += "\n" + Wrap(turned, 2) + "\n";
   }
   text += "\n" +
           Wrap(fmt::format("{} kernels timed, {} remembered, {:.1f} s; a time is one product's, by all threads, its "

@@ -1,6 +1,7 @@
 // What a search found, as `boltbeam search` shows it.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "report/form.h"
@@ -10,13 +11,14 @@ namespace boltbeam::report {
 
 /// What followed from the parts: whole tokens judged, and what was installed.
 struct SearchOutcome {
-  std::string model, chip, start;       // names; "default", "worst", ...
-  std::string verdict, reason;          // empty: no token was judged
-  std::string record;                   // hash of the verdict
-  double ratio = 0, low = 0, high = 0;  // token time of the found plan over that of the start
-  std::string against_default;          // the judge's outcome, where the start was another; empty: not asked
-  double default_ratio = 0;             // over that of the default plan
-  std::string plan;                     // name of the installed plan; empty: none
+  std::string model, chip, start;               // names; "default", "worst", ...
+  std::string verdict, reason;                  // empty: no token was judged
+  std::string record;                           // hash of the verdict
+  double ratio = 0, low = 0, high = 0;          // token time of the found plan over that of the start
+  std::string against_default;                  // the judge's outcome, where the start was another; empty: not asked
+  double default_ratio = 0;                     // over that of the default plan
+  std::map<std::string, std::string> restored;  // by table: why its best is not legal with the start's instruction set
+  std::string plan;                             // name of the installed plan; empty: none
   double judge_seconds = 0;
   std::uint32_t threads = 0;
 

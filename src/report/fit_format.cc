@@ -28,15 +28,19 @@ std::string Range(const measure::Interval& interval, double scale, int places) {
 
 std::string ShareOf(double part, const std::optional<double>& whole) { return whole ? Percent(part / *whole, 0) : "-"; }
 
-/// The lab's own line.
+/// The lab's own line, by ordinary least squares whatever the tables below it weigh by.
 std::string LabLine(const lab::MachineFit& fit) {
-  std::string line = fmt::format("{:8} {:16} {} dense models: fixed {:.2f} ms/token + bytes / {:.0f} GB/s", fit.alias,
-                                 fit.device, fit.points.size(), kMs * fit.line.fixed_s(), fit.bandwidth_gb_s.estimate);
-  if (fit.gap.published_gb_s) {
-    line += fmt::format(" ({:.0f}% of spec {:.0f})", 100 * fit.bandwidth_gb_s.estimate / *fit.gap.published_gb_s,
-                        *fit.gap.published_gb_s);
+  const double fitted = fit.ordinary.bandwidth_bytes_s() / 1e9;
+  double worst_s = 0;
+  for (const lab::ModelPoint& point : fit.points) {
+    worst_s = std::max(worst_s, std::abs(point.seconds - fit.ordinary.SecondsAt(point.bytes)));
   }
-  return line + fmt::format(" worst residual {:.2f} ms", kMs * fit.worst_residual_s);
+  std::string line = fmt::format("{:8} {:16} {} dense models: fixed {:.2f} ms/token + bytes / {:.0f} GB/s", fit.alias,
+                                 fit.device, fit.points.size(), kMs * fit.ordinary.fixed_s(), fitted);
+  if (fit.gap.published_gb_s) {
+    line += fmt::format(" ({:.0f}% of spec {:.0f})", 100 * fitted / *fit.gap.published_gb_s, *fit.gap.published_gb_s);
+  }
+  return line + fmt::format(" worst residual {:.2f} ms", kMs * worst_s);
 }
 
 std::string NameOf(const lab::ModelPoint& point) {
@@ -49,7 +53,7 @@ std::string LabModels(const lab::MachineFit& fit) {
   std::string lines;
   for (const lab::ModelPoint& point : fit.points) {
     lines += fmt::format(" {:30} {:6.2f} GB measured {:7.1f} tok/s fit {:7.1f}\n", NameOf(point), point.bytes / 1e9,
-                         1 / point.seconds, 1 / point.fitted_s);
+                         1 / point.seconds, 1 / fit.ordinary.SecondsAt(point.bytes));
   }
   return lines;
 }
@@ -102,15 +106,31 @@ Table MachineTable(std::span<const lab::MachineFit> fits) {
   return table;
 }
 
+/// Both numbers by the line that the other tables are of and, when errors are weighed, by the lab's beside it.
 Table NumbersTable(const lab::MachineFit& fit) {
-  Table table({{"", "quantity", Align::kLeft},
-               {"least squares", "estimate"},
-               {fmt::format("{:.0f} % interval", 100 * fit.confidence), "interval"},
-               {"robust", "robust"}});
-  table.Add({"fixed cost, ms", Fixed(kMs * fit.fixed_s.estimate, 3), Range(fit.fixed_s, kMs, 3),
-             fit.robust ? Fixed(kMs * fit.robust->fixed_s, 3) : "-"});
-  table.Add({"bandwidth, GB/s", Fixed(fit.bandwidth_gb_s.estimate, 2), Range(fit.bandwidth_gb_s, 1, 2),
-             fit.robust ? Fixed(fit.robust->bandwidth_bytes_s / 1e9, 2) : "-"});
+  const std::string interval = fmt::format("{:.0f} % interval", 100 * fit.confidence);
+  const bool is_weighted = fit.noise == lab::Noise::kRelative;
+  std::vector<Column> columns{
+      {"", "quantity", Align::kLeft}, {is_weighted ? "weighted" : "least squares", "estimate"}, {interval, "interval"}};
+  if (is_weighted) {
+    columns.push_back({"ordinary", "ordinary"});
+    columns.push_back({interval, "ordinary_interval"});
+  }
+  columns.push_back({"robust", "robust"});
+  Table table(std::move(columns));
+  std::vector<Cell> fixed{"fixed cost, ms", Fixed(kMs * fit.fixed_s.estimate, 3), Range(fit.fixed_s, kMs, 3)};
+  std::vector<Cell> bandwidth{"bandwidth, GB/s", Fixed(fit.bandwidth_gb_s.estimate, 2),
+                              Range(fit.bandwidth_gb_s, 1, 2)};
+  if (is_weighted) {
+    fixed.emplace_back(Fixed(kMs * fit.ordinary.fixed_s(), 3));
+    fixed.emplace_back(Range(fit.ordinary.Fixed(fit.confidence), kMs, 3));
+    bandwidth.emplace_back(Fixed(fit.ordinary.bandwidth_bytes_s() / 1e9, 2));
+    bandwidth.emplace_back(Range(fit.ordinary.Bandwidth(fit.confidence), 1e-9, 2));
+  }
+  fixed.emplace_back(fit.robust ? Fixed(kMs * fit.robust->fixed_s, 3) : "-");
+  bandwidth.emplace_back(fit.robust ? Fixed(fit.robust->bandwidth_bytes_s / 1e9, 2) : "-");
+  table.Add(std::move(fixed));
+  table.Add(std::move(bandwidth));
   return table;
 }
 
@@ -121,6 +141,11 @@ std::vector<std::string> Sentences(const lab::MachineFit& fit) {
     texts.push_back(fmt::format("not on the line: {} ({:.2f} GB, {:.1f} tok/s), {:+.2f} ms from it: {}",
                                 excluded.point.model, excluded.point.bytes / 1e9, excluded.point.measured_tok_s,
                                 kMs * excluded.above_line_s, excluded.reason));
+  }
+  if (fit.noise == lab::Noise::kRelative) {
+    texts.push_back(
+        "errors are weighed in proportion to the models' times; the first lines, and `ordinary`, take them as "
+        "all alike, as the lab does");
   }
   if (fit.is_scaled) {
     texts.push_back(fmt::format(
@@ -171,6 +196,7 @@ Json FitJson(const lab::MachineFit& fit) {
                {"depth", fit.depth},
                {"threads", fit.threads},
                {"confidence", fit.confidence},
+               {"noise", fit.noise == lab::Noise::kRelative ? "relative" : "constant"},
                {"fixed_ms", Number(kMs * fit.fixed_s.estimate)},
                {"fixed_ms_low", Number(kMs * fit.fixed_s.low)},
                {"fixed_ms_high", Number(kMs * fit.fixed_s.high)},
@@ -183,6 +209,8 @@ Json FitJson(const lab::MachineFit& fit) {
                {"reference_gb_s", Optional(fit.reference_gb_s)},
                {"memory_factor", fit.memory_factor},
                {"memory_share_of_gap", Optional(fit.gap.memory_share)}};
+  json["ordinary"] = {{"fixed_ms", kMs * fit.ordinary.fixed_s()},
+                      {"bandwidth_gb_s", fit.ordinary.bandwidth_bytes_s() / 1e9}};
   if (fit.robust) {
     json["robust"] = {{"fixed_ms", kMs * fit.robust->fixed_s}, {"bandwidth_gb_s", fit.robust->bandwidth_bytes_s / 1e9}};
   }

@@ -19,83 +19,177 @@ namespace {
 
 constexpr std::size_t kLeastSamples = 40;
 constexpr std::size_t kFolds = 4;
+constexpr std::size_t kLeastRanked = 8;
+constexpr double kKnee = 0.05;       // residuals beyond count as they are, not squared
+constexpr double kStiffness = 5e-5;  // loss of a coefficient that moves by e: it stays where timings say little of it
+constexpr double kMostStep = 0.7, kMostDamping = 1e6, kEnoughBetter = 0.9999;
+constexpr int kMostRounds = 60;
 constexpr std::string_view kFamily = "gemv:";
 
 /// A sample with its features counted once.
 struct Case {
   std::size_t table = 0;
+  std::size_t moment = 0;  // of timings of one table beside one reading of the memory's rate
   Work work;
   double ns = 0;
 };
 
-/// ln(predicted / measured) of every case, less its table's median: how the memory drifted between tables is no fault
+struct Cases {
+  std::vector<Case> all;
+  std::size_t tables = 0, moments = 0;
+};
+
+/// ln(predicted / measured) of every case, less the median of its moment: how the memory drifted in between is no fault
 /// of the model's.
-std::vector<double> Residuals(const std::vector<Case>& cases, const Coefficients& coefficients, std::size_t tables) {
+std::vector<double> Residuals(const std::vector<Case>& cases, const Coefficients& coefficients, std::size_t moments) {
   std::vector<double> residuals;
-  std::vector<std::vector<double>> by_table(tables);
+  std::vector<std::vector<double>> by_moment(moments);
   for (const Case& one : cases) {
     residuals.push_back(std::log(TimeOf(one.work, coefficients).ns / one.ns));
-    by_table[one.table].push_back(residuals.back());
+    by_moment[one.moment].push_back(residuals.back());
   }
-  std::vector<double> middle(tables);
-  for (std::size_t t = 0; t < tables; ++t) {
-    if (!by_table[t].empty()) middle[t] = measure::Median(by_table[t]);
+  std::vector<double> middle(moments);
+  for (std::size_t m = 0; m < moments; ++m) {
+    if (!by_moment[m].empty()) middle[m] = measure::Median(by_moment[m]);
   }
-  for (std::size_t i = 0; i < cases.size(); ++i) residuals[i] -= middle[cases[i].table];
+  for (std::size_t i = 0; i < cases.size(); ++i) residuals[i] -= middle[cases[i].moment];
   return residuals;
 }
 
-/// Mean of what outliers can't rule: |r|, squared near 0.
-double Loss(const std::vector<Case>& cases, const Coefficients& coefficients, std::size_t tables) {
-  constexpr double kKnee = 0.05;
-  double sum = 0;
-  for (const double residual : Residuals(cases, coefficients, tables)) {
-    const double size = std::abs(residual);
-    sum += size < kKnee ? size * size / (2 * kKnee) : size - kKnee / 2;
+/// ln of each coefficient over the one that stands without timings.
+std::vector<double> Moved(const Coefficients& coefficients) {
+  static const Coefficients kGuess;
+  std::vector<double> moved;
+  for (const CoefficientName& name : CoefficientNames()) {
+    moved.push_back(std::log(coefficients.*name.member / kGuess.*name.member));
   }
-  return sum / static_cast<double>(std::max<std::size_t>(1, cases.size()));
+  return moved;
 }
 
-/// One coefficient after another, by steps that shrink: few coefficients, and no derivatives to go wrong.
-Coefficients Descend(const std::vector<Case>& cases, std::size_t tables, Coefficients best) {
-  double loss = Loss(cases, best, tables);
-  for (double step = 0.5; step > 0.01; step *= 0.6) {
-    for (bool is_better = true; is_better;) {
-      is_better = false;
-      for (const CoefficientName& name : CoefficientNames()) {
-        for (const double factor : {1 + step, 1 / (1 + step)}) {
-          Coefficients next = best;
-          next.*name.member *= factor;
-          const double there = Loss(cases, next, tables);
-          if (there < loss * 0.9995) {
-            best = next;
-            loss = there;
-            is_better = true;
-          }
-        }
-      }
+/// Mean of what outliers can't rule: |r|, squared near 0; and what moving coefficients costs.
+double Loss(const Cases& cases, const Coefficients& coefficients) {
+  double sum = 0, moved = 0;
+  for (const double residual : Residuals(cases.all, coefficients, cases.moments)) {
+    const double size = std::abs(residual);
+    sum += size < kKnee ? size * size / 2 : kKnee * (size - kKnee / 2);
+  }
+  for (const double one : Moved(coefficients)) moved += one * one / 2;
+  return sum / static_cast<double>(std::max<std::size_t>(1, cases.all.size())) + kStiffness * moved;
+}
+
+using Vector = std::vector<double>;
+
+/// x of A x = b for a symmetric positive definite A, by Cholesky's decomposition.
+Vector Solve(std::vector<Vector> a, Vector b) {
+  const std::size_t n = b.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      double sum = a[i][j];
+      for (std::size_t k = 0; k < j; ++k) sum -= a[i][k] * a[j][k];
+      a[i][j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / a[j][j];
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < i; ++k) b[i] -= a[i][k] * b[k];
+    b[i] /= a[i][i];
+  }
+  for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t k = i + 1; k < n; ++k) b[i] -= a[k][i] * b[k];
+    b[i] /= a[i][i];
+  }
+  return b;
+}
+
+Coefficients Scaled(Coefficients coefficients, const Vector& logs) {
+  for (std::size_t k = 0; k < logs.size(); ++k) {
+    coefficients.*CoefficientNames()[k].member *= std::exp(std::clamp(logs[k], -kMostStep, kMostStep));
+  }
+  return coefficients;
+}
+
+/// Normal equations of the residuals in the coefficients' logarithms, outliers weighed down. Within a moment only
+/// differences count.
+void Linearize(const Cases& cases, const Coefficients& at, std::vector<Vector>& matrix, Vector& gradient) {
+  constexpr double kNudge = 1e-3;
+  const std::size_t n = CoefficientNames().size();
+  const Vector residuals = Residuals(cases.all, at, cases.moments);
+  std::vector<Vector> slopes(cases.all.size(), Vector(n));
+  std::vector<Vector> means(cases.moments, Vector(n));
+  Vector counts(cases.moments);
+  for (const Case& one : cases.all) ++counts[one.moment];
+  for (std::size_t k = 0; k < n; ++k) {
+    Vector logs(n);
+    logs[k] = kNudge;
+    const Coefficients nudged = Scaled(at, logs);
+    for (std::size_t i = 0; i < cases.all.size(); ++i) {
+      const Work& work = cases.all[i].work;
+      slopes[i][k] = std::log(TimeOf(work, nudged).ns / TimeOf(work, at).ns) / kNudge;
+      means[cases.all[i].moment][k] += slopes[i][k] / counts[cases.all[i].moment];
+    }
+  }
+  const double stiffness = kStiffness * static_cast<double>(cases.all.size());
+  matrix.assign(n, Vector(n));
+  gradient = Moved(at);
+  for (std::size_t k = 0; k < n; ++k) {
+    gradient[k] *= -stiffness;
+    matrix[k][k] = stiffness;
+  }
+  for (std::size_t i = 0; i < cases.all.size(); ++i) {
+    const double weight = std::min(1.0, kKnee / std::max(std::abs(residuals[i]), 1e-9));
+    const Vector& mean = means[cases.all[i].moment];
+    for (std::size_t k = 0; k < n; ++k) {
+      const double slope = slopes[i][k] - mean[k];
+      gradient[k] -= weight * slope * residuals[i];
+      for (std::size_t l = 0; l <= k; ++l) matrix[k][l] += weight * slope * (slopes[i][l] - mean[l]);
+    }
+  }
+}
+
+/// Levenberg (1944) and Marquardt (1963), in logarithms, so that no coefficient changes its sign. What the timings say
+/// little of stays near where it was.
+Coefficients Descend(const Cases& cases, Coefficients best) {
+  double loss = Loss(cases, best), damping = 0.1;
+  std::vector<Vector> matrix;
+  Vector gradient;
+  for (int round = 0; round < kMostRounds && damping < kMostDamping; ++round) {
+    Linearize(cases, best, matrix, gradient);
+    bool is_better = false;
+    while (!is_better && damping < kMostDamping) {
+      std::vector<Vector> damped = matrix;
+      for (std::size_t k = 0; k < gradient.size(); ++k) damped[k][k] *= 1 + damping;
+      const Coefficients next = Scaled(best, Solve(std::move(damped), gradient));
+      const double there = Loss(cases, next);
+      is_better = there < loss;
+      damping *= is_better ? 0.3 : 4;
+      if (!is_better) continue;
+      if (there > loss * kEnoughBetter) damping = kMostDamping;  // done
+      best = next;
+      loss = there;
     }
   }
   return best;
 }
 
-std::vector<Case> CasesOf(const std::vector<Sample>& samples, const chip::Chip& chip, std::uint32_t threads,
-                          std::vector<std::string>& tables) {
-  std::vector<Case> cases;
-  std::map<std::string, Counter> counters;
+Cases CasesOf(const std::vector<Sample>& samples, const chip::Chip& chip, std::uint32_t threads) {
+  Cases cases;
+  std::map<std::string, std::pair<std::size_t, Counter>> tables;
+  std::map<std::pair<std::size_t, double>, std::size_t> moments;
   for (const Sample& sample : samples) {
     if (sample.threads != threads) continue;
-    auto counter = counters.find(sample.part.table);
-    if (counter == counters.end()) {
-      counter = counters.emplace(sample.part.table, Counter(sample.part, chip, threads)).first;
+    auto table = tables.find(sample.part.table);
+    if (table == tables.end()) {
+      const std::pair entry(tables.size(), Counter(sample.part, chip, threads));
+      table = tables.emplace(sample.part.table, entry).first;
     }
-    const auto work = counter->second.Count(sample.geometry);
+    auto& [index, counter] = table->second;
+    auto work = counter.Count(sample.geometry);
     if (!work) continue;
-    const auto table = std::ranges::find(tables, sample.part.table);
-    const auto index = static_cast<std::size_t>(table - tables.begin());
-    if (table == tables.end()) tables.push_back(sample.part.table);
-    cases.push_back({index, *work, sample.ns});
+    if (sample.read_gb_s > 0) work->bandwidth_gb_s = sample.read_gb_s;
+    const std::size_t moment = moments.try_emplace({index, sample.read_gb_s}, moments.size()).first->second;
+    cases.all.push_back({index, moment, *work, sample.ns});
   }
+  cases.tables = tables.size();
+  cases.moments = moments.size();
   return cases;
 }
 
@@ -120,23 +214,23 @@ std::vector<double> Ranks(const std::vector<double>& values) {
 }
 
 /// A quarter of the tables at a time is left out of the fit and foretold.
-void HoldOut(const std::vector<Case>& cases, std::size_t tables, Fit& fit) {
-  const std::size_t folds = std::min(kFolds, tables);
+void HoldOut(const Cases& cases, Fit& fit) {
+  const std::size_t folds = std::min(kFolds, cases.tables);
   std::vector<double> ranks, errors;
   for (std::size_t fold = 0; fold < folds; ++fold) {
-    std::vector<Case> rest;
+    Cases rest{{}, cases.tables, cases.moments};
     std::map<std::size_t, std::vector<Case>> out;
-    for (const Case& one : cases) (one.table % folds == fold ? out[one.table] : rest).push_back(one);
-    const Coefficients without = Descend(rest, tables, {});
-    for (const auto& [table, held] : out) {
-      if (held.size() < 3) continue;
+    for (const Case& one : cases.all) (one.table % folds == fold ? out[one.moment] : rest.all).push_back(one);
+    const Coefficients without = Descend(rest, {});
+    for (const auto& [moment, held] : out) {
+      if (held.size() < kLeastRanked) continue;
       std::vector<double> foretold, measured;
       for (const Case& one : held) {
         foretold.push_back(TimeOf(one.work, without).ns);
         measured.push_back(one.ns);
       }
       ranks.push_back(RankCorrelation(foretold, measured));
-      errors.push_back(MedianSize(Residuals(held, without, tables)));
+      errors.push_back(MedianSize(Residuals(held, without, cases.moments)));
     }
   }
   if (ranks.empty()) return;
@@ -182,37 +276,38 @@ Result<std::vector<Sample>> SamplesOf(ledger::Index& index, const std::string& c
   filter.kind = ledger::Kind::kMeasurement;
   filter.chip = chip;
   BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
-  std::map<std::tuple<std::string, std::string, std::uint32_t>, std::vector<double>> times;
+  std::map<std::tuple<std::string, std::string, std::uint32_t, double>, std::vector<double>> times;
   for (const ledger::Row& row : rows) {
     const auto record = ledger::MeasurementFrom(row.payload);
     if (!record || record->quantity != kKernelQuantity || record->value <= 0) continue;
     const auto threads = record->environment.value(std::string(kThreadsField), 0U);
-    times[{record->subject.shape, record->subject.candidate, threads}].push_back(record->value);
+    const double rate = record->environment.value(std::string(kBandwidthField), 0.0);
+    times[{record->subject.shape, record->subject.candidate, threads, rate}].push_back(record->value);
   }
   std::vector<Sample> samples;
   for (auto& [key, values] : times) {
     const auto part = PartOfTable(std::get<0>(key));
     const auto geometry = GeometryOfCandidate(std::get<1>(key));
-    if (part && geometry) samples.push_back({*part, *geometry, std::get<2>(key), measure::Median(values)});
+    if (part && geometry)
+      samples.push_back({*part, *geometry, std::get<2>(key), measure::Median(values), std::get<3>(key)});
   }
   return samples;
 }
 
 Result<Fit> FitCoefficients(const std::vector<Sample>& samples, const chip::Chip& chip, std::uint32_t threads) {
-  std::vector<std::string> tables;
-  const std::vector<Case> cases = CasesOf(samples, chip, threads, tables);
-  if (cases.size() < kLeastSamples || tables.size() < 2) {
+  const Cases cases = CasesOf(samples, chip, threads);
+  if (cases.all.size() < kLeastSamples || cases.tables < 2) {
     return Fail(Code::kMeasurementUnstable, "fit",
-                fmt::format("{} timings of {} tables with {} threads", cases.size(), tables.size(), threads),
+                fmt::format("{} timings of {} tables with {} threads", cases.all.size(), cases.tables, threads),
                 fmt::format("at least {} of two tables", kLeastSamples));
   }
   Fit fit;
-  fit.samples = cases.size();
-  fit.tables = tables.size();
-  fit.coefficients = Descend(cases, tables.size(), {});
-  const std::vector<double> residuals = Residuals(cases, fit.coefficients, tables.size());
+  fit.samples = cases.all.size();
+  fit.tables = cases.tables;
+  fit.coefficients = Descend(cases, {});
+  const std::vector<double> residuals = Residuals(cases.all, fit.coefficients, cases.moments);
   fit.error = MedianSize(residuals);
-  HoldOut(cases, tables.size(), fit);
+  HoldOut(cases, fit);
   std::vector<double> sizes;
   for (const double residual : residuals) sizes.push_back(std::expm1(std::abs(residual)));
   fit.coefficients.spread = std::max(0.05, measure::Quantile(sizes, 0.9));

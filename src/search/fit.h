@@ -22,6 +22,7 @@ struct Sample {
   kernel::GemvGeometry geometry;
   std::uint32_t threads = 0;
   double ns = 0;
+  double read_gb_s = 0;  // by a probe beside it, with as many threads; 0: not known
 };
 
 /// "Q4_K.4096x14336" -> format, rows, columns. kLedgerRecord when it names no table.
@@ -29,20 +30,22 @@ Result<Part> PartOfTable(std::string_view table);
 /// "gemv:lanes=16,..." -> the geometry. kLedgerRecord when it is none.
 Result<kernel::GemvGeometry> GeometryOfCandidate(std::string_view candidate);
 
-/// Every measurement of a kernel on this chip; of a geometry that was timed more than once, the median. Records of
-/// other quantities or names are passed over.
+/// Every measurement of a kernel on this chip; of a geometry that was timed more than once beside one reading of the
+/// memory's rate, the median. Records of other quantities or names are passed over.
 Result<std::vector<Sample>> SamplesOf(ledger::Index& index, const std::string& chip);
 
 struct Fit {
   Coefficients coefficients;
   std::size_t samples = 0, tables = 0;
-  double error = 0;           // median of |predicted / measured - 1|, each table scaled to its own median
+  double error = 0;           // median of |predicted / measured - 1|, each table at each rate scaled to its own median
   double held_out_error = 0;  // the same for tables that had no part in the fit
   double held_out_rank = 0;   // median over those tables of Spearman's rank correlation
   double worst_rank = 0;
 };
 
-/// kMeasurementUnstable when there are too few samples or tables to fit and hold one out: 40 of two tables.
+/// The memory's term of a timing is at the rate that was read beside it, so that slow and fast moments of one memory
+/// teach the same coefficients. kMeasurementUnstable when there are too few samples or tables to fit and hold one out:
+/// 40 of two tables.
 Result<Fit> FitCoefficients(const std::vector<Sample>& samples, const chip::Chip& chip, std::uint32_t threads);
 
 /// Fitted on what the ledger has of the chip, but not of these tables: what a search of them adds while it runs, and

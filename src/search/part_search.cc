@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ranges>
 
 #include "base/ticks.h"
 
@@ -16,6 +17,7 @@ constexpr double kEven = 1.003;  // so near to the best: whoever computes less
 // asked, too.
 constexpr double kMayBeEven = 1.02;
 constexpr std::size_t kSoloSweeps = 7;
+constexpr std::size_t kMostAgain = 4;
 
 std::vector<TrialKey> KeysOf(const std::vector<Contender>& contenders) {
   std::vector<TrialKey> keys;
@@ -79,8 +81,12 @@ class Search {
         return std::ranges::find(tried, point) == tried.end();
       });
       std::vector<kernel::GemvGeometry> points = Neighbours(found_.best, untried, beside);
-      points.insert(points.begin(), found_.best);
-      if (points.size() > 1) BOLTBEAM_TRY(Stage(points));
+      if (!points.empty()) {
+        again_ = NotClearlySlower();
+        points.insert(points.begin(), again_.begin(), again_.end());
+        points.insert(points.begin(), found_.best);
+        BOLTBEAM_TRY(Stage(points));
+      }
     }
     BOLTBEAM_TRY(SettleChoice());
     found_.windows = bench_.windows() - windows;
@@ -140,6 +146,18 @@ class Search {
     return points;
   }
 
+  /// Of those timed: who was out after few windows and may yet be the best is asked once more, beside the neighbours.
+  [[nodiscard]] std::vector<kernel::GemvGeometry> NotClearlySlower() const {
+    std::vector<const Trial*> open;
+    for (const Trial& trial : found_.trials) {
+      if (trial.fate == Trial::Fate::kEven && trial.ratio.low <= 1) open.push_back(&trial);
+    }
+    std::ranges::stable_sort(open, {}, [](const Trial* trial) { return trial->ratio.estimate; });
+    std::vector<kernel::GemvGeometry> points;
+    for (const Trial* trial : open | std::views::take(kMostAgain)) points.push_back(trial->geometry);
+    return points;
+  }
+
   [[nodiscard]] const Prediction* PredictionOf(const kernel::GemvGeometry& geometry) const {
     const auto found = std::ranges::find(input_.foresight.survivors, geometry, &Prediction::geometry);
     return found == input_.foresight.survivors.end() ? nullptr : &*found;
@@ -167,16 +185,15 @@ class Search {
 
   Result<std::vector<Contender>> MakeReady(const std::vector<kernel::GemvGeometry>& points) {
     const std::uint64_t begin = base::MonotonicNs();
-    std::vector<Contender> known = contenders_;
-    std::erase_if(known, [&](const Contender& contender) { return contender.geometry == points.front(); });
     BOLTBEAM_ASSIGN(const std::vector<Made> made,
-                    MakeContenders(input_.part, points, gate_, kernels_, rules_.compilers, known));
+                    MakeContenders(input_.part, points, gate_, kernels_, rules_.compilers, contenders_));
     found_.compile_seconds += base::SecondsSince(begin);
     std::vector<Contender> ready;
     for (const Made& one : made) {
       if (one.state == Made::State::kReady) {
         ready.push_back(one.contender);
-        if (!(one.contender.geometry == points.front()) || contenders_.empty()) contenders_.push_back(one.contender);
+        const bool is_known = std::ranges::find(contenders_, one.contender.name, &Contender::name) != contenders_.end();
+        if (!is_known) contenders_.push_back(one.contender);
         continue;
       }
       Trial trial = TrialOf(one.contender, one.why);
@@ -192,7 +209,7 @@ class Search {
     return ready;
   }
 
-  /// Leaves the control, whoever was best of all before, and those of which nothing is known.
+  /// Leaves the control, whoever was best of all before, those to be timed again, and those of which nothing is known.
   Result<void> LeaveOutKnown(std::vector<Contender>& ready, bool& is_all_known) {
     std::vector<Contender> kept;
     std::vector<Trial> known;
@@ -206,7 +223,8 @@ class Search {
         continue;
       }
       if (i == 0) is_control_known = true;
-      if (i == 0 || settled->is_best) kept.push_back(ready[i]);
+      const bool is_again = std::ranges::find(again_, ready[i].geometry) != again_.end();
+      if (i == 0 || settled->is_best || is_again) kept.push_back(ready[i]);
       Trial trial = TrialOf(ready[i], settled->reason);
       trial.fate = settled->is_best      ? Trial::Fate::kBest
                    : settled->is_refuted ? Trial::Fate::kSlower
@@ -341,7 +359,8 @@ class Search {
   const PartRules& rules_;
   const PartHooks& hooks_;
   ProductGate gate_;
-  std::vector<Contender> contenders_;  // all that were ready
+  std::vector<Contender> contenders_;        // all that were ready
+  std::vector<kernel::GemvGeometry> again_;  // timed in the first stage, and once more in the second
   PartSearch found_;
 };
 

@@ -21,6 +21,7 @@ constexpr double kNeighbourhood = 3;
 constexpr double kGuessedInstructionsS = 6e9;
 constexpr double kFewRows = 4;      // of a group: one stream
 constexpr double kLineBytes = 64;   // between prefetches
+constexpr double kUnderWay = 24;    // lines that a core asks for before it waits
 constexpr double kSmallTurn = 256;  // instructions that every front end keeps up with
 
 /// The code of the loop that holds no other.
@@ -67,11 +68,12 @@ std::span<const CoefficientName> CoefficientNames() {
       CoefficientName{"narrow", "exponent of the registers' width", &Coefficients::narrow},
       CoefficientName{"chain", "a sum that waits for the one before", &Coefficients::chain},
       CoefficientName{"size", "more for twice the code of a turn", &Coefficients::size},
-      CoefficientName{"unordered", "more where loads of a block may be moved", &Coefficients::unordered},
+      CoefficientName{"unordered", "more for twice the chunks of a block that may be read out of order",
+                      &Coefficients::unordered},
       CoefficientName{"pressure", "more for the registers needed", &Coefficients::pressure},
       CoefficientName{"far", "more for each KiB fetched ahead", &Coefficients::far},
       CoefficientName{"streams", "more for twice the rows of a group", &Coefficients::streams},
-      CoefficientName{"ahead", "more of the memory's time with prefetching", &Coefficients::ahead},
+      CoefficientName{"ahead", "more of the memory's time for prefetches in bursts", &Coefficients::ahead},
       CoefficientName{"overlap", "how far memory, instructions and waits overlap", &Coefficients::overlap},
   };
   return kNames;
@@ -132,7 +134,8 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   work.halves = work.turns * turn.halves;
   work.loads = work.turns * turn.loads;
   if (geometry.prefetch_bytes > 0) {
-    work.prefetches = work.turns * std::ceil(geometry.unroll * static_cast<double>(layout.block_bytes) / kLineBytes);
+    work.burst = geometry.unroll * static_cast<double>(layout.block_bytes) / kLineBytes;
+    work.prefetches = work.turns * std::ceil(work.burst);
   }
   // Sums of whole numbers begin anew in every sub-block: only one addition a block waits for the block before.
   work.waits = work.turns * geometry.unroll / (layout.is_float ? geometry.chains : 1);
@@ -141,7 +144,9 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   work.turn_size = turn.arithmetic + turn.products + turn.halves + turn.loads;
   work.pressure = kernel::RegistersNeeded(layout, geometry) / registers_;
   work.ahead_kib = geometry.prefetch_bytes / 1024.0;
-  work.is_unordered = !geometry.ordered && layout.chunks > 1;
+  if (!geometry.ordered) {
+    work.unordered = std::log2(std::max<double>(1, layout.chunks));
+  }
   work.bandwidth_gb_s = bandwidth_gb_s_;
   work.instructions_s = instructions_s_;
   return work;
@@ -152,8 +157,8 @@ Prediction TimeOf(const Work& work, const Coefficients& c) {
   const double rows = std::log2(std::max(1.0, work.rows / kFewRows));
   // The thread with most rows sets the time.
   prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, work.bandwidth_gb_s) * work.busiest *
-                         (1 + c.streams * rows) * (work.ahead_kib > 0 ? 1 + c.ahead : 1) *
-                         (work.is_unordered ? 1 + c.unordered : 1);
+                         (1 + c.streams * rows) * (1 + c.ahead * work.burst / (work.burst + kUnderWay)) *
+                         (1 + c.unordered * work.unordered);
   const double doublings = std::max(0.0, std::log2(work.turn_size / kSmallTurn));
   double wide =
       work.arithmetic * c.arithmetic + work.products * c.product + work.halves * c.halves + work.loads * c.load;

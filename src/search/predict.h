@@ -43,13 +43,14 @@ struct Coefficients {
   double narrow = 0.6;      // exponent of the registers' width over the widest: on half of it an instruction is cheaper
   double chain = 6.7;       // a sum that waits for the one before
   double size = 0.09;       // more for each doubling of a turn's code beyond 256 instructions
-  double unordered = 0.07;  // more of the memory's time where loads of a block's chunks may be moved out of order
-  double pressure = 0.22;   // more for registers: times the square of those needed over those there
-  double far = 0.024;       // more for each KiB that is fetched ahead: it pushes others out of the first cache
-  double streams = 0.035;   // more of the memory's time for each doubling of a group's rows beyond four
-  double ahead = 0.06;      // more of the memory's time with prefetching, whose lines are asked for twice
-  double overlap = 3.7;     // p of (memory^p + compute^p + waits^p)^(1/p): 1 adds, a large one takes the largest
-  double spread = 0.3;      // relative half width of the interval that nine of ten lie in
+  double unordered =
+      0.07;  // more of the memory's time for each doubling of a block's chunks that may be read out of order
+  double pressure = 0.22;  // more for registers: times the square of those needed over those there
+  double far = 0.024;      // more for each KiB that is fetched ahead: it pushes others out of the first cache
+  double streams = 0.035;  // more of the memory's time for each doubling of a group's rows beyond four
+  double ahead = 0.06;     // more of the memory's time when a turn's prefetches take all lines that can be under way
+  double overlap = 3.7;    // p of (memory^p + compute^p + waits^p)^(1/p): 1 adds, a large one takes the largest
+  double spread = 0.3;     // relative half width of the interval that nine of ten lie in
   std::string source = "another CPU's fit";  // or what they were fitted on
 };
 
@@ -71,7 +72,8 @@ struct Work {
   double turn_size = 0;       // vector instructions and loads of a turn
   double pressure = 0.22;     // registers needed at the least over those there
   double ahead_kib = 0;       // fetched ahead; 0: nothing
-  bool is_unordered = false;  // a block has chunks, and their loads may be moved
+  double burst = 0;           // lines that a turn asks for ahead, one after another
+  double unordered = 0;       // how often the chunks of a block double whose loads may be moved
   double bandwidth_gb_s = 0;  // of all threads
   double busiest = 1;         // share of the thread with most rows, times the threads
   double instructions_s = 0;  // of a thread

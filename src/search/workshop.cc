@@ -56,6 +56,7 @@ Result<std::vector<Made>> MakeContenders(const Part& part, const std::vector<ker
                              static_cast<std::int64_t>((part.rows + rows - 1) / rows)};
     // Equal code on another layout of the same size would be another candidate, but layouts differ in their strides.
     const auto [twin, is_new] = names.emplace(one.contender.code, one.contender.name);
+    if (!is_new && twin->second == one.contender.name) continue;  // known, and correct
     if (!is_new) {
       one.state = Made::State::kDuplicate;
       one.why = twin->second;

@@ -31,8 +31,8 @@ struct Made {
   std::string why;  // of a duplicate the name of the one that it equals
 };
 
-/// Compiles the points in parallel and checks those that no other point of `known` equals in machine code. rows are of
-/// the part's table.
+/// Compiles the points in parallel and checks those whose machine code is no other's, of `known` neither. A point of
+/// `known` itself is ready. rows are of the part's table.
 Result<std::vector<Made>> MakeContenders(const Part& part, const std::vector<kernel::GemvGeometry>& points,
                                          ProductGate& gate, runtime::KernelCache& kernels, unsigned threads,
                                          const std::vector<Contender>& known = {});
