@@ -27,6 +27,7 @@
 #include "search/decide.h"
 #include "search/part_search.h"
 #include "search_record.h"
+#include "search_sweeps.h"
 #include "search_table.h"
 
 namespace boltbeam::search {
@@ -34,8 +35,7 @@ namespace {
 
 constexpr std::size_t kSampleSweeps = 15;
 constexpr std::size_t kLastSweeps = 51;
-constexpr double kUsualRate = 0.15;  // relative: within this of the median
-constexpr std::size_t kLeastSweeps = 5;
+constexpr std::size_t kBeamSweeps = 5;
 constexpr std::size_t kBestOfSample = 5;
 constexpr std::uint64_t kGateWeights = std::uint64_t{1} << 19;
 
@@ -185,58 +185,6 @@ class Bench {
     return ready;
   }
 
-  struct Swept {
-    std::vector<double> ns;  // median of each
-    double read_gb_s = 0;    // of the sweeps that count
-    double repeat = 0;       // rank correlation of one half of the sweeps with the other
-  };
-
-  /// Sweeps of all, in an order by lot. Those count during which the memory read at about its median rate.
-  Swept Sweeps(const std::vector<Contender>& contenders, std::size_t sweeps) {
-    std::vector<std::size_t> order(contenders.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const runtime::Pin pin(bench_->first_cpu());
-    std::mt19937_64 lots(3);
-    std::vector<std::vector<double>> logs(sweeps, std::vector<double>(contenders.size()));
-    std::vector<double> rates{bench_->ReadRate()};
-    for (std::vector<double>& sweep : logs) {
-      std::ranges::shuffle(order, lots);
-      for (const std::size_t i : order) sweep[i] = std::log(bench_->Window(contenders[i]));
-      rates.push_back(bench_->ReadRate());
-    }
-    const double rate = measure::Median(rates);
-    const auto is_usual = [&](double one) { return std::abs(one / rate - 1) < kUsualRate; };
-    std::vector<const std::vector<double>*> counted;
-    for (std::size_t i = 0; i < sweeps; ++i) {
-      if (is_usual(rates[i]) && is_usual(rates[i + 1])) counted.push_back(&logs[i]);
-    }
-    if (counted.size() < kLeastSweeps) {
-      for (const std::vector<double>& sweep : logs) counted.push_back(&sweep);
-    }
-    return Together(counted, rate);
-  }
-
-  /// The memory's rate drifts from sweep to sweep: all of a sweep are brought to one mean.
-  static Swept Together(const std::vector<const std::vector<double>*>& sweeps, double rate) {
-    std::vector<double> means;
-    for (const std::vector<double>* sweep : sweeps) means.push_back(measure::Mean(*sweep));
-    Swept swept;
-    swept.read_gb_s = rate;
-    const double mean = measure::Median(means);
-    std::vector<double> halves[2];
-    for (std::size_t i = 0; i < sweeps.front()->size(); ++i) {
-      std::vector<double> all, half[2];
-      for (std::size_t k = 0; k < sweeps.size(); ++k) {
-        all.push_back((*sweeps[k])[i] - means[k]);
-        half[k % 2].push_back(all.back());
-      }
-      swept.ns.push_back(std::exp(measure::Median(all) + mean));
-      for (const int h : {0, 1}) halves[h].push_back(half[h].empty() ? 0 : measure::Median(half[h]));
-    }
-    swept.repeat = RankCorrelation(halves[0], halves[1]);
-    return swept;
-  }
-
   Result<void> Time(const Part& part) {
     BOLTBEAM_ASSIGN(const Drawn sample, SampleOf(part));
     Row row;
@@ -252,7 +200,7 @@ class Bench {
     BOLTBEAM_ASSIGN(const std::vector<Contender> all, Make(part, sample.points, &row));
     row.sampled = sample.points.size();
     row.codes = all.size();
-    const Swept swept = Sweeps(all, kSampleSweeps);
+    const Swept swept = SweepAll(*bench_, all, kSampleSweeps);
     const std::vector<double>& times = swept.ns;
     BOLTBEAM_TRY(Correlate(part, all, swept, row));
 
@@ -281,7 +229,7 @@ class Bench {
     if (!top.empty()) enter("predicted", top.front());
 
     bench_->Refresh(11);
-    const Swept last_sweeps = Sweeps(last, kLastSweeps);
+    const Swept last_sweeps = SweepAll(*bench_, last, kLastSweeps);
     const std::vector<double>& again = last_sweeps.ns;
     row.last_gb_s = last_sweeps.read_gb_s;
     const double best = *std::ranges::min_element(again);
@@ -375,7 +323,7 @@ class Bench {
         ready.push_back(one.front());
         index.push_back(i);
       }
-      const std::vector<double> times = Sweeps(ready, 5).ns;
+      const std::vector<double> times = SweepAll(*bench_, ready, kBeamSweeps).ns;
       for (std::size_t i = 0; i < times.size(); ++i) all[index[i]] = times[i];
       row.timed["beam"] += times.size();
       return all;

@@ -63,6 +63,31 @@ TEST(CompareProgram, LedgersClose) {
   }
 }
 
+// Another program of which only tokens per second are seen; here it is this one.
+TEST(CompareProgram, WholeTokensBesideACommand) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "compare_command";
+  std::filesystem::create_directories(folder);
+  const std::string model = (folder / "model.gguf").string(), home = " --home " + (folder / "home").string();
+  ASSERT_EQ(RunBoltbeam("synth tiny-llama:Q4_K_M --out " + model).status, 0);
+  const std::string command =
+      std::string(BOLTBEAM_PROGRAM) + " bench -m " + model + " -p 0 -n 16 -r 1 -t 1 -o json" + home;
+  const ProgramOutcome outcome =
+      RunBoltbeam("compare " + model + " -t 1 --window 16 --seconds 0.5 -o json --command '" + command +
+                  " 2>/dev/null'" + home + " 2>/dev/null");
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  const auto document = nlohmann::json::parse(outcome.output);
+  ASSERT_EQ(document["paired"].size(), 1U);
+  const auto& paired = document["paired"][0];
+  EXPECT_GE(paired["pairs"], 4);
+  EXPECT_GT(paired["ratio_low"], 0);
+  EXPECT_LE(paired["ratio_low"], paired["ratio"]);
+  EXPECT_LE(paired["ratio"], paired["ratio_high"]);
+  EXPECT_TRUE(document["regions"].empty());
+  const ProgramOutcome silent = RunBoltbeam("compare " + model + " -t 1 --seconds 0.1 --command true" + home);
+  EXPECT_NE(silent.status, 0);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(CompareProgram, RefusesWhatItCanNotCompare) {
   EXPECT_EQ(RunBoltbeam("compare").status, 2);
   EXPECT_NE(RunBoltbeam("compare").output.find("two stored accounts"), std::string::npos);

@@ -46,6 +46,25 @@ TEST_F(SearchProgram, ChipsThatAreNotHereAreForetold) {
   EXPECT_EQ(Run("search " + Model() + " --until decide --chip rtx-5090").status, 2);
 }
 
+// What can't be timed alone: each idea is closed with its reason or judged on the whole token.
+TEST_F(SearchProgram, FusionsAndAttentionAreBoundedThenJudged) {
+  const json found = Search("--fusions --attention --depth 32 --most-timed 2 --budget 20s");
+  std::size_t judged = 0, of_attention = 0;
+  for (const json& idea : found.at("ideas")) {
+    const auto name = idea.at("name").get<std::string>();
+    const bool is_attention = name.starts_with("attention ");
+    EXPECT_TRUE(is_attention || name.starts_with("without ") || name.starts_with("with ")) << name;
+    of_attention += is_attention ? 1 : 0;
+    EXPECT_NE(idea.at("closed").get<std::string>().empty(), idea.at("outcome").get<std::string>().empty()) << idea;
+    if (!idea.at("closed").get<std::string>().empty()) continue;
+    ++judged;
+    EXPECT_FALSE(idea.at("verdict").get<std::string>().empty()) << idea;
+  }
+  EXPECT_GE(judged, 3U);
+  EXPECT_GE(of_attention, 3U);
+  EXPECT_GT(found.at("ideas").size(), 9U) << "every route has its line";
+}
+
 TEST_F(SearchProgram, ASecondSearchTimesNothing) {
   const json first = Search("--until decide --most-timed 4");
   EXPECT_GT(first.at("timed").get<int>(), 0);

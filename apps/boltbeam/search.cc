@@ -25,6 +25,7 @@ Result<void> Search(Globals& globals, const std::string& until, DecideArguments&
     return SurveyAndReport(globals, survey);
   }
   decide.no_judge = until == "decide";
+  decide.depth = survey.depth;
   return SearchAndDecide(globals, decide);
 }
 

@@ -4,37 +4,35 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "arguments.h"
+#include "audit/floors.h"
 #include "base/hash.h"
-#include "base/json_members.h"
 #include "base/paths.h"
-#include "base/shell.h"
 #include "base/ticks.h"
 #include "chip/instruction_sets.h"
 #include "codegen/codegen.h"
 #include "engine/thread_choice.h"
-#include "judge_sides.h"
+#include "judge/thresholds.h"
 #include "kernel/space.h"
 #include "ledger/index.h"
-#include "ledger/reopen.h"
-#include "ledger_commands.h"
 #include "measure/bench.h"
-#include "measure/paired.h"
 #include "report/decision.h"
 #include "report/form.h"
+#include "roofline/formulas.h"
 #include "search/decide.h"
 #include "search/fit.h"
 #include "search/plan_use.h"
+#include "search_ideas.h"
 #include "terminal.h"
+#include "whole_token.h"
 
 namespace boltbeam::app {
 namespace {
 
 constexpr double kJudgeShare = 0.55;  // of the budget, kept for whole tokens
-constexpr double kLeastJudge_s = 5, kLeastBudget_s = 5;
+constexpr double kLeastJudge_s = 5, kLeastBudget_s = 5, kLeastIdeas_s = 30;
 
 bool IsInstructionSet(const std::string& name) {
   return std::ranges::any_of(chip::InstructionSets(), [&](const auto& set) { return set.name == name; });
@@ -61,6 +59,9 @@ class SearchRun {
       const double spent = base::SecondsSince(begin);
       BOLTBEAM_TRY(JudgeAndInstall(decision, budget_s_ - spent));
     }
+    if (HasIdeas() && !decision.is_interrupted) {
+      BOLTBEAM_TRY(AlsoTry(decision, budget_s_ - base::SecondsSince(begin)));
+    }
     BOLTBEAM_TRY(WriteOutput(globals_, report::SearchReport(decision, outcome_, report::FormOf(globals_.format))));
     if (decision.is_interrupted) {
       return Fail(Code::kInterrupted, "search", "stopped by the user", "the same command, which goes on from there");
@@ -85,6 +86,7 @@ class SearchRun {
     BOLTBEAM_ASSIGN(ledger::Ledger opened, ledger::Ledger::Open(ledger::OptionsFor(paths_)));
     BOLTBEAM_TRY(opened.CheckWritable());
     ledger_.emplace(std::move(opened));
+    judge_.emplace(globals_, arguments_.model, arguments_.engine.isa, machine_.id, threads_, *ledger_);
     BOLTBEAM_ASSIGN(memory_, search::TrialMemory::Open(*ledger_, {machine_.id, threads_, bench_->cold_bytes()}));
     std::vector<std::string> own;
     BOLTBEAM_ASSIGN(const std::vector<search::Group> groups, search::GroupsOf(*model_, facts, {}));
@@ -171,22 +173,21 @@ class SearchRun {
     constexpr double kLoad_s = 4;
     const double budget_s = std::max(kLeastJudge_s, left_s / (is_from_default ? 2 : 3) - kLoad_s);
     const std::uint64_t begin = base::MonotonicNs();
-    BOLTBEAM_ASSIGN(const Whole whole, JudgeWhole(start_word_, found_word, budget_s, 1));
+    BOLTBEAM_ASSIGN(const Whole whole, judge_->Judge({start_word_}, {found_word}, budget_s, 1));
     outcome_.verdict = whole.verdict;
     outcome_.reason = whole.reason;
     outcome_.ratio = whole.ratio;
     outcome_.low = whole.low;
     outcome_.high = whole.high;
     outcome_.record = whole.record;
-    const bool is_promoted = whole.verdict == ledger::RulingName(ledger::Ruling::kPromote);
-    if (is_promoted && !is_from_default) {
+    if (whole.IsPromoted() && !is_from_default) {
       // A start may be so bad that what beats it is still worse than the default.
-      BOLTBEAM_ASSIGN(const Whole other, JudgeWhole(std::string(search::kDefaultPlan), found_word, budget_s, 0));
+      BOLTBEAM_ASSIGN(const Whole other, judge_->Judge({std::string(search::kDefaultPlan)}, {found_word}, budget_s, 0));
       outcome_.against_default = other.outcome.empty() ? "not timed: " + other.reason : other.outcome;
       outcome_.default_ratio = other.ratio;
     }
     outcome_.judge_seconds = base::SecondsSince(begin);
-    if (!is_promoted || !outcome_.IsGoodAgainstDefault()) return {};
+    if (!whole.IsPromoted() || !outcome_.IsGoodAgainstDefault()) return {};
     BOLTBEAM_ASSIGN(search::PlanFile plan,
                     search::PlanOf(*model_, machine_, kernels_->target(), decision.choices, threads_));
     plan.baseline = arguments_.from;
@@ -196,69 +197,48 @@ class SearchRun {
     return {};
   }
 
-  /// What the judge said of two plans on the whole token.
-  struct Whole {
-    std::string verdict, outcome, reason, record;
-    double ratio = 0, low = 0, high = 0;
-  };
+  [[nodiscard]] bool HasIdeas() const { return arguments_.fusions || arguments_.attention; }
 
-  /// The newest decided verdict on these two plans of this model with these threads and kernels, if it still stands.
-  Result<std::optional<Whole>> JudgedBefore(const std::string& a_word, const std::string& b_word) {
-    BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(*ledger_));
-    ledger::Filter filter;
-    filter.kind = ledger::Kind::kVerdict;
-    filter.candidate = b_word;
-    filter.chip = machine_.id;
-    BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
-    BOLTBEAM_ASSIGN(const std::vector<ledger::Refutation> standing, ledger::StandingRefutations(index, {}));
-    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-      const auto verdict = ledger::VerdictFrom(row->payload);
-      if (!verdict || verdict->subject.baseline != a_word || !verdict->ratio) continue;
-      if (verdict->subject.model_hash != HeaderHash(arguments_.model)) continue;
-      const bool is_same_setting = verdict->details.value("threads", nlohmann::json()) == threads_ &&
-                                   verdict->details.value("build", nlohmann::json()) == nlohmann::json(BuildFacts());
-      const bool is_standing =
-          std::ranges::any_of(standing, [&](const auto& one) { return one.row.hash == row->hash; });
-      const bool is_decided = verdict->ruling == ledger::Ruling::kPromote ||
-                              verdict->ruling == ledger::Ruling::kDiagnostic ||
-                              (verdict->ruling == ledger::Ruling::kRefute && is_standing);
-      if (!is_same_setting || !is_decided) continue;
-      return Whole{std::string(ledger::RulingName(verdict->ruling)),
-                   verdict->outcome,
-                   verdict->reason + ", judged before",
-                   row->hash,
-                   *verdict->ratio,
-                   *verdict->ratio_low,
-                   *verdict->ratio_high};
-    }
-    return std::nullopt;
+  /// Beside what was found, or the start where nothing was.
+  Result<void> AlsoTry(const search::Decision& decision, double left_s) {
+    const bool is_found = !outcome_.plan.empty();
+    IdeaRequest request;
+    request.fusions = arguments_.fusions;
+    request.attention = arguments_.attention;
+    request.depth = arguments_.depth;
+    request.budget_s = std::max(kLeastIdeas_s, left_s);
+    request.choices = is_found ? decision.choices : start_;
+    BOLTBEAM_ASSIGN(const std::string found_word, WritePlan(decision.choices));
+    request.plan = is_found ? found_word : start_word_;
+    EngineFlags flags = arguments_.engine;
+    flags.plan = search::kDefaultPlan;
+    flags.geometry = request.choices;
+    flags.threads = threads_;
+    BOLTBEAM_ASSIGN(const auto engine, LoadEngine(globals_, *model_, flags, 1));
+    const std::uint64_t bytes = audit::MemoryBytes(audit::PartFloors(*model_, 0, engine->options().cache));
+    request.token_ns = roofline::MemoryFloorNs(static_cast<double>(bytes), known_.Bandwidth()->value);
+    BOLTBEAM_ASSIGN(const judge::Thresholds thresholds, judge::LoadThresholds());
+    request.smallest_claim = thresholds.equivalence;
+    Status status("judging");
+    BOLTBEAM_ASSIGN(const IdeaOutcome ideas,
+                    TryIdeas(
+                        *engine, known_, *judge_, request, [this](const auto& choices) { return WritePlan(choices); },
+                        [&](const std::string& trying) { status.Show(trying); }));
+    outcome_.ideas = ideas.rows;
+    return ideas.last ? Install(ideas) : Result<void>{};
   }
 
-  /// In a process of its own, and in as many more as `confirm` says when it is to be promoted; remembered.
-  Result<Whole> JudgeWhole(const std::string& a_word, const std::string& b_word, double budget_s, int confirm) {
-    BOLTBEAM_ASSIGN(std::optional<Whole> known, JudgedBefore(a_word, b_word));
-    if (known) return std::move(*known);
-    BOLTBEAM_ASSIGN(const nlohmann::json json, RunJudge(a_word, b_word, budget_s, confirm));
-    return Whole{base::TextOf(json, "verdict"),
-                 base::TextOf(json, "outcome"),
-                 base::TextOf(json, "reason"),
-                 base::TextOf(json, "record"),
-                 base::NumberAt(json, "ratio").value_or(0),
-                 base::NumberAt(json, "ratio_low").value_or(0),
-                 base::NumberAt(json, "ratio_high").value_or(0)};
-  }
-
-  Result<nlohmann::json> RunJudge(const std::string& a_word, const std::string& b_word, double budget_s, int confirm) {
-    std::string command = OwnProgram();
-    if (!globals_.home.empty()) command += " --home " + base::ShellQuoted(globals_.home);
-    command += fmt::format(" judge {} --a {} --b {} -t {} -d 0 --budget {:.0f}s --confirm {} -o json --plan default",
-                           base::ShellQuoted(arguments_.model), base::ShellQuoted(a_word), base::ShellQuoted(b_word),
-                           threads_, budget_s, confirm);
-    if (!arguments_.engine.isa.empty()) command += " --isa " + arguments_.engine.isa;
-    BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command + "; true"));
-    nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "search", "the judge gave no verdict", "a verdict");
-    return json;
+  Result<void> Install(const IdeaOutcome& ideas) {
+    BOLTBEAM_ASSIGN(search::PlanFile plan,
+                    search::PlanOf(*model_, machine_, kernels_->target(), ideas.choices, threads_));
+    plan.with = ideas.with;
+    plan.without = ideas.without;
+    plan.baseline = outcome_.plan.empty() ? arguments_.from : "what the parts' search found";
+    const Whole& last = *ideas.last;
+    plan.gain = search::PlanGain{last.ratio, last.low, last.high, last.verdict, last.record};
+    BOLTBEAM_ASSIGN(plan, search::PlanStore::In(paths_).Install(std::move(plan)));
+    outcome_.plan = plan.name;
+    return {};
   }
 
   Globals& globals_;
@@ -271,6 +251,7 @@ class SearchRun {
   std::optional<runtime::KernelCache> kernels_;
   std::unique_ptr<search::TimingBench> bench_;
   std::optional<ledger::Ledger> ledger_;
+  std::optional<WholeTokens> judge_;
   search::TrialMemory memory_;
   search::Coefficients coefficients_;
   std::vector<engine::GeometryChoice> start_;
@@ -294,6 +275,10 @@ void AddDecideFlags(CLI::App& command, DecideArguments& arguments) {
   command.add_option("-t,--threads", arguments.engine.threads, "Threads (as few as read at full speed)")
       ->check(CLI::Range(1, 1024));
   AddIsa(command, arguments.engine.isa);
+  command.add_flag("--fusions", arguments.fusions,
+                   "Also judge each fusion switched the other way, where its bound is worth a claim");
+  command.add_flag("--attention", arguments.attention,
+                   "Also judge attention's most promising geometries, at depth 0 and at --depth");
   command.add_flag("--uninstall", arguments.uninstall,
                    "Remove what a search installed for this model's tables, and do nothing else");
 }

@@ -15,11 +15,13 @@ struct DecideArguments {
   std::string from = "default";  // what runs now: default, worst, an instruction set, a plan's file or name
   std::string budget = "170s";
   std::size_t most_timed = 12;
-  bool no_judge = false;   // stop when the parts are decided
+  bool fusions = false, attention = false;  // judged on whole tokens, too
+  std::uint64_t depth = 512;                // for attention
+  bool no_judge = false;                    // stop when the parts are decided
   bool uninstall = false;  // remove the plans that were made for this model's tables, and do nothing else
 };
 
-/// Adds --from, --budget, --most-timed, -t, --isa and --uninstall.
+/// Adds --from, --budget, --most-timed, -t, --isa, --fusions, --attention and --uninstall.
 void AddDecideFlags(CLI::App& command, DecideArguments& arguments);
 
 Result<void> SearchAndDecide(Globals& globals, const DecideArguments& arguments);

@@ -49,7 +49,8 @@ void AddSurveyFlags(CLI::App& command, SurveyArguments& arguments) {
       .add_option("--chip", arguments.chip,
                   "Up to predict: a chip of `boltbeam chip list` or a JSON file; this machine without it")
       ->type_name("NAME|FILE");
-  command.add_option("-d,--depth", arguments.depth, "Up to predict: tokens already in the context")
+  command
+      .add_option("-d,--depth", arguments.depth, "Up to predict, and for --attention: tokens already in the context")
       ->capture_default_str();
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/hash.h"
+#include "engine/attention_choice.h"
 #include "engine/plan.h"
 #include "engine/session.h"
 #include "engine/thread_choice.h"
@@ -18,7 +19,6 @@
 namespace boltbeam::engine {
 namespace {
 
-constexpr std::uint32_t kChunk = 128;  // positions of a chunk of the KV cache
 constexpr std::uint64_t kDefaultContext = 4096;
 constexpr std::uint64_t kMaxContext = 1ULL << 24;  // an address of a cache must fit 64 bits with room to spare
 constexpr std::uint32_t kMaxPromptBatch = 512;
@@ -41,8 +41,8 @@ Result<void> CheckCache(const model::CacheFormats& cache, std::uint32_t head_dim
   return {};
 }
 
-kernel::AttentionShape AttentionShapeOf(const model::Model& model, const Options& options,
-                                        const kernel::VectorFacts& facts) {
+Result<kernel::AttentionShape> AttentionShapeOf(const model::Model& model, const Options& options,
+                                                const kernel::VectorFacts& facts) {
   const model::HyperParameters& hyper = model.hyper();
   kernel::AttentionShape shape;
   shape.heads = hyper.heads;
@@ -53,13 +53,13 @@ kernel::AttentionShape AttentionShapeOf(const model::Model& model, const Options
   shape.has_norm = model.architecture().qk_norm;
   shape.epsilon = static_cast<float>(hyper.rms_epsilon);
   shape.scale = static_cast<float>(hyper.attention_scale);
-  shape.chunk = kChunk;
-  shape.context = AlignUp<std::uint64_t>(options.context, kChunk);
   shape.key = ElementOf(*options.cache.keys);
   shape.value = ElementOf(*options.cache.values);
   shape.dot = facts.has_dot4 ? kernel::Dot::kDot4 : kernel::Dot::kMaddHalves;
   shape.lanes = facts.lanes;
   shape.registers = facts.registers;
+  BOLTBEAM_ASSIGN(shape, AttentionFor(options.geometry, shape, facts));
+  shape.context = AlignUp<std::uint64_t>(options.context, shape.chunk);
   return shape;
 }
 
@@ -106,7 +106,7 @@ class MachineEngine final : public Engine {
     machine_.model = &model_;
     machine_.options = options_;
     BOLTBEAM_TRY(CheckCache(options_.cache, model_.hyper().head_dim));
-    machine_.attention = AttentionShapeOf(model_, options_, facts_);
+    BOLTBEAM_ASSIGN(machine_.attention, AttentionShapeOf(model_, options_, facts_));
     const model::HyperParameters& hyper = model_.hyper();
     BOLTBEAM_ASSIGN(machine_.rope_frequencies, RopeFrequencies(model_, hyper.rope_base, hyper.rope_frequency_scale));
     if (hyper.sliding_window != 0) {
@@ -169,7 +169,8 @@ class MachineEngine final : public Engine {
     return columns * (row + PartialBytesPerColumn()) + rope_tables * machine_.attention.context * hyper.rope_dims * 4;
   }
   std::uint64_t PartialBytesPerColumn() const {
-    return machine_.attention.heads * (machine_.attention.context / kChunk) * machine_.attention.PartialBytes();
+    return machine_.attention.heads * (machine_.attention.context / machine_.attention.chunk) *
+           machine_.attention.PartialBytes();
   }
 
   Result<void> CheckMemory() const {

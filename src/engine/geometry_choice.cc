@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/attention_choice.h"
 #include "kernel/knobs.h"
 #include "kernel/space.h"
 
@@ -25,7 +26,11 @@ Result<GeometryChoice> ParseGeometryChoice(std::string_view text) {
   GeometryChoice choice;
   if (colon != std::string_view::npos) choice.table = text.substr(0, colon);
   choice.knobs = colon == std::string_view::npos ? text : text.substr(colon + 1);
-  BOLTBEAM_TRY(kernel::ParseGeometry(choice.knobs, {}));
+  if (choice.table == kAttentionTable) {
+    BOLTBEAM_TRY(TurnAttention(choice.knobs, {}));
+  } else {
+    BOLTBEAM_TRY(kernel::ParseGeometry(choice.knobs, {}));
+  }
   return choice;
 }
 
@@ -53,7 +58,7 @@ Result<kernel::GemvGeometry> GeometryFor(std::span<const GeometryChoice> choices
 Result<void> CheckChoices(std::span<const GeometryChoice> choices, std::span<const model::Tensor* const> tables) {
   for (const GeometryChoice& choice : choices) {
     const auto answers = [&](const model::Tensor* table) { return Matches(choice, *table); };
-    if (std::ranges::any_of(tables, answers)) continue;
+    if (choice.table == kAttentionTable || std::ranges::any_of(tables, answers)) continue;
     std::vector<std::string> names;
     for (const model::Tensor* table : tables) names.push_back(TableName(*table));
     std::ranges::sort(names);

@@ -14,7 +14,7 @@ namespace boltbeam::engine {
 
 /// Knobs turned for the tables of a kind. Later choices turn what earlier ones have turned.
 struct GeometryChoice {
-  std::string table;  // "Q4_K.4096x14336" (format, rows, columns), "Q4_K", or "": all tables
+  std::string table;  // "Q4_K.4096x14336" (format, rows, columns), "Q4_K", "": all tables; or "attention"
   std::string knobs;  // "unroll=2,vectors=2": the others stay as they are
 };
 

@@ -194,7 +194,7 @@ TEST(Fit, TimesAreBroughtToOneMemorySpeed) {
   EXPECT_GT(FitOne(rows, plain).worst_residual_s, 1e-3);
 }
 
-// 30 November 2026, two virtual CPUs of a Zen 4 whose memory jumps between 36 and 70 GB/s: seven passes over six
+// 30 November 2026, two virtual CPUs of a Zen 4 whose memory jumps between 34 and 65 GB/s: seven passes over seven
 // models.
 TEST(Fit, EachModelOfARecordedLadderIsForetoldByTheOthers) {
   const auto rows = ReadRows(std::string(BOLTBEAM_TEST_DATA) + "/lab/zen4-ladder.jsonl");
@@ -203,13 +203,15 @@ TEST(Fit, EachModelOfARecordedLadderIsForetoldByTheOthers) {
   EXPECT_EQ(fit.noise, Noise::kRelative);
   ASSERT_EQ(fit.points.size(), 7U);
   EXPECT_TRUE(fit.is_scaled);
-  EXPECT_NEAR(fit.memory_factor, 0.99, 0.02);
-  EXPECT_NEAR(1e3 * fit.fixed_s.estimate, 0.39, 0.05);
-  EXPECT_NEAR(fit.bandwidth_gb_s.estimate / *fit.reference_gb_s, 0.925, 0.01);
+  EXPECT_NEAR(fit.memory_factor, 0.96, 0.02);
+  EXPECT_NEAR(1e3 * fit.fixed_s.estimate, 0.02, 0.05);
+  EXPECT_NEAR(fit.bandwidth_gb_s.estimate / *fit.reference_gb_s, 0.963, 0.01);
   for (const ModelPoint& point : fit.points) {
     ASSERT_TRUE(point.left_out);
     EXPECT_TRUE(point.left_out->is_inside) << point.model;
-    EXPECT_LT(std::abs(point.left_out->miss_s / point.left_out->seconds.estimate), 0.02) << point.model;
+    const measure::Interval& foretold = point.left_out->seconds;
+    EXPECT_LT(foretold.high / foretold.estimate - 1, 0.06) << point.model;
+    EXPECT_LT(std::abs(point.left_out->miss_s / foretold.estimate), 0.02) << point.model;
   }
   FitOptions options;
   options.noise = Noise::kRelative;

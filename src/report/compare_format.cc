@@ -67,6 +67,13 @@ Table BesideTable(const Comparison& comparison) {
   return table;
 }
 
+std::string PairedSentence(const audit::PairedTokens& paired) {
+  return fmt::format(
+      "In turns, {}: B's token takes {} times as long as A's ({} to {}, 95 %), A is faster in {} of {} pairs.",
+      paired.basis, Decimal(paired.ratio.estimate, 2), Decimal(paired.ratio.low, 2), Decimal(paired.ratio.high, 2),
+      paired.ours_faster, paired.pairs);
+}
+
 std::string One(const Comparison& comparison, std::string_view format) {
   const bool md = format == "md";
   const auto shown = [&](const Table& table) { return md ? table.Markdown() : table.Text(); };
@@ -76,6 +83,7 @@ std::string One(const Comparison& comparison, std::string_view format) {
                   base::Printable(comparison.theirs, 120), wrapped("Each token: " + comparison.basis));
   text += shown(RegionsTable(comparison)) + "\n";
   if (!comparison.beside.empty()) text += shown(BesideTable(comparison)) + "\n";
+  for (const audit::PairedTokens& paired : comparison.paired) text += wrapped(PairedSentence(paired));
   for (const std::string& note : comparison.notes) text += wrapped(note);
   return text + "\n" + wrapped(comparison.Sentence());
 }
@@ -103,6 +111,15 @@ Json ComparisonJson(const Comparison& comparison) {
   }
   for (const Term& term : comparison.terms) terms.push_back(TermJson(term));
   for (const Term& term : comparison.beside) beside.push_back(TermJson(term));
+  Json paired = Json::array();
+  for (const audit::PairedTokens& one : comparison.paired) {
+    paired.push_back({{"basis", one.basis},
+                      {"pairs", one.pairs},
+                      {"ours_faster", one.ours_faster},
+                      {"ratio", one.ratio.estimate},
+                      {"ratio_low", one.ratio.low},
+                      {"ratio_high", one.ratio.high}});
+  }
   return {{"ours", comparison.ours},
           {"theirs", comparison.theirs},
           {"basis", comparison.basis},
@@ -111,6 +128,7 @@ Json ComparisonJson(const Comparison& comparison) {
            {{"ours_ns", comparison.ours_token_ns},
             {"theirs_ns", comparison.theirs_token_ns},
             {"difference_ns", comparison.DifferenceNs()}}},
+          {"paired", std::move(paired)},
           {"regions", std::move(regions)},
           {"terms", std::move(terms)},
           {"other_terms", std::move(beside)},

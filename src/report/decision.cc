@@ -112,6 +112,17 @@ std::string Json(const Decision& decision, const SearchOutcome& outcome) {
   if (!outcome.against_default.empty()) {
     json["against_default"] = {{"outcome", outcome.against_default}, {"ratio", outcome.default_ratio}};
   }
+  for (const IdeaRow& idea : outcome.ideas) {
+    json["ideas"].push_back(
+        {{"name", idea.name},
+         {"foretold_ns", idea.foretold_ns ? ordered_json(*idea.foretold_ns) : ordered_json(nullptr)},
+         {"closed", idea.closed},
+         {"verdict", idea.verdict},
+         {"outcome", idea.outcome},
+         {"ratio", idea.ratio},
+         {"ratio_low", idea.low},
+         {"ratio_high", idea.high}});
+  }
   json["installed"] = outcome.plan;
   return json.dump(2) + "\n";
 }
@@ -141,6 +152,32 @@ Table PartsTable(const Decision& decision) {
                                       : Cell("-", "")});
   }
   return table;
+}
+
+/// What was judged, and below it why the others were not.
+std::string IdeasText(const std::vector<IdeaRow>& ideas, bool is_markdown) {
+  Table table({{"switched", "idea", Align::kLeft},
+               {"foretold", "foretold_ns"},
+               {"token", "ratio"},
+               {"interval", "interval"},
+               {"verdict", "verdict", Align::kLeft}});
+  std::string closed;
+  bool is_judged = false;
+  for (const IdeaRow& idea : ideas) {
+    if (!idea.closed.empty()) {
+      closed += Wrap(fmt::format("{}: {}", idea.name, idea.closed), 2) + "\n";
+      continue;
+    }
+    is_judged = true;
+    const bool is_timed = idea.ratio > 0;
+    table.Add({idea.name, idea.foretold_ns ? fmt::format("{:.1f} µs", *idea.foretold_ns / 1e3) : "-",
+               is_timed ? Percent(idea.ratio) : idea.outcome,
+               is_timed ? fmt::format("{} to {}", Percent(idea.low), Percent(idea.high)) : "", idea.verdict});
+  }
+  std::string text;
+  if (is_judged) text += "\n" + (is_markdown ? table.Markdown() : table.Text());
+  if (!closed.empty()) text += "\nNot judged:\n" + closed;
+  return text;
 }
 
 std::string Text(const Decision& decision, const SearchOutcome& outcome, bool is_markdown) {
@@ -175,6 +212,7 @@ std::string Text(const Decision& decision, const SearchOutcome& outcome, bool is
                              outcome.IsGoodAgainstDefault() ? "." : ": not installed.")) +
             "\n";
   }
+  text += IdeasText(outcome.ideas, is_markdown);
   if (!outcome.plan.empty()) {
     text += Wrap(fmt::format("Installed as {}: run, bench, audit and the others take it from now on; --plan default "
                              "runs without it, boltbeam plan remove takes it out.",

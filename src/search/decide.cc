@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "chip/instruction_sets.h"
 #include "codegen/codegen.h"
+#include "engine/attention_choice.h"
 #include "kernel/knobs.h"
 #include "kernel/space.h"
 #include "measure/environment.h"
@@ -293,6 +294,9 @@ Result<PlanFile> PlanOf(const model::Model& model, const chip::Chip& chip, const
     PlanTable table{name, kernel::GeometryText(geometry), ""};
     BOLTBEAM_ASSIGN(table.checked, CheckKey(*tensor->format, tensor->rows(), tensor->cols(), geometry, target));
     plan.tables.push_back(std::move(table));
+  }
+  for (const engine::GeometryChoice& choice : choices) {
+    if (choice.table == engine::kAttentionTable) plan.tables.push_back({choice.table, choice.knobs, ""});
   }
   return plan;
 }

@@ -12,7 +12,8 @@
 namespace boltbeam::search {
 namespace {
 
-constexpr double kEven = 1.003;  // so near to the best: whoever computes less
+constexpr double kFasterMemory = 2;
+constexpr double kEven = 1.003;  // so near to the best: not told apart by what was timed
 // While the memory is slow it hides what candidates compute, and chance decides who stays in: whoever may be as fast is
 // asked, too.
 constexpr double kMayBeEven = 1.02;
@@ -262,8 +263,8 @@ class Search {
     return {};
   }
 
-  /// Who is as fast as the best is told apart by what takes least when its weights come from a cache: the memory may be
-  /// faster at another time than now.
+  /// Who is as fast as the best is told apart by what each would take of a memory twice as fast, as this one may be at
+  /// another time: half of what it takes now, and what it computes, which is timed with weights from a cache.
   Result<void> BreakTie(const std::vector<Contender>& ready, const HalvingResult& result, bool is_remembered,
                         std::size_t& best) {
     std::vector<std::size_t> even;
@@ -288,9 +289,11 @@ class Search {
         solo[i].push_back(bench_.CachedWindow(ready[even[i]]));
       }
     }
+    const double best_ns = MedianNs(result, best);
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < even.size(); ++i) {
-      const double ns = measure::Median(solo[i]);
+      const double memory_ns = best_ns * result.ratio[even[i]].estimate / kFasterMemory;
+      const double ns = std::hypot(memory_ns, measure::Median(solo[i]) / bench_.threads());
       if (ns >= least) continue;
       least = ns;
       best = even[i];

@@ -10,7 +10,6 @@
 #include "base/paths.h"
 #include "base/printable.h"
 #include "engine/routes.h"
-#include "kernel/knobs.h"
 
 namespace boltbeam::search {
 namespace {
@@ -70,7 +69,7 @@ Result<PlanTable> ParseTable(const json& row, const std::string& where) {
   BOLTBEAM_ASSIGN(table.table, fields.Text("table"));
   BOLTBEAM_ASSIGN(table.knobs, fields.Text("knobs"));
   BOLTBEAM_ASSIGN(table.checked, fields.Text("checked", false));
-  if (const auto parsed = kernel::ParseGeometry(table.knobs, {}); !parsed) {
+  if (const auto parsed = engine::ParseGeometryChoice(table.table + ":" + table.knobs); !parsed) {
     return fields.Broken("knobs", parsed.error().expected);
   }
   return table;

@@ -12,7 +12,7 @@
 namespace boltbeam::search {
 
 struct PlanTable {
-  std::string table;    // as engine::TableName: "Q4_K.4096x14336"
+  std::string table;    // as engine::TableName: "Q4_K.4096x14336"; or "attention"
   std::string knobs;    // all of them: kernel::GeometryText
   std::string checked;  // CheckKey of what was found correct; another one now, and it is checked again
 };
@@ -34,7 +34,7 @@ struct PlanFile {
   std::string date;  // UTC
   std::string boltbeam_version;
   std::vector<PlanTable> tables;           // by name
-  std::vector<std::string> with, without;  // routes; only for a model of exactly these tables
+  std::vector<std::string> with, without;  // routes; they and attention only for a model of exactly these tables
   std::string llvm;                        // release of the compiler that it was measured with
   std::vector<std::string> features;       // of the machine code that was measured, as codegen::Target has them
   std::optional<PlanGain> gain;

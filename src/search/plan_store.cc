@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/hash.h"
+#include "engine/attention_choice.h"
 
 namespace boltbeam::search {
 namespace {
@@ -36,7 +37,9 @@ std::string NameOf(const PlanFile& plan) {
 
 std::vector<std::string> TableNames(const PlanFile& plan) {
   std::vector<std::string> names;
-  for (const PlanTable& table : plan.tables) names.push_back(table.table);
+  for (const PlanTable& table : plan.tables) {
+    if (table.table != engine::kAttentionTable) names.push_back(table.table);
+  }
   std::ranges::sort(names);
   return names;
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "codegen/codegen.h"
+#include "engine/attention_choice.h"
 #include "engine/weights.h"
 #include "kernel/families/gemv.h"
 #include "kernel/knobs.h"
@@ -51,6 +52,7 @@ class Chooser {
       if (!IsForAllOf(plan)) continue;
       use.with = plan.with;
       use.without = plan.without;
+      TakeAttention(plan, use);
       break;
     }
     use.notes = std::move(notes_);
@@ -144,11 +146,26 @@ class Chooser {
   }
 
   bool IsForAllOf(const PlanFile& plan) const {
+    const std::size_t tables = plan.tables.size() - (plan.Find(engine::kAttentionTable) != nullptr ? 1 : 0);
     const bool has_all = std::ranges::all_of(tables_, [&](const auto& table) {
       const auto pick = picks_.find(table.first);
       return pick != picks_.end() && pick->second.plan == &plan;
     });
-    return has_all && plan.tables.size() == tables_.size();
+    return has_all && tables == tables_.size();
+  }
+
+  /// Its kernels have no table to be checked on: the judge has compared its logits.
+  void TakeAttention(const PlanFile& plan, PlanUse& use) {
+    const PlanTable* attention = plan.Find(engine::kAttentionTable);
+    if (attention == nullptr) return;
+    kernel::AttentionShape shape;
+    shape.head_dim = model_.hyper().head_dim;
+    shape.lanes = facts_.lanes;
+    const engine::GeometryChoice choice{attention->table, attention->knobs};
+    if (const auto legal = engine::AttentionFor({&choice, 1}, shape, facts_); !legal) {
+      return Leave(fmt::format("attention of {}", plan.name), legal.error().found);
+    }
+    use.geometry.push_back(choice);
   }
 
   void Leave(const std::string& what, const std::string& why) {

@@ -225,6 +225,10 @@ TEST(Live, RegionsTermsAndResidualMakeTheDifference) {
   const LiveFindings findings = Findings();
   const Comparison comparison = CompareLive(findings, "llama.cpp");
   EXPECT_NEAR(comparison.DifferenceNs(), 1020 - 2000, 1e-9);
+  ASSERT_EQ(comparison.paired.size(), 2U);
+  EXPECT_EQ(comparison.paired[0].pairs, findings.one_thread.ours_ns.size());
+  EXPECT_EQ(comparison.paired[0].ours_faster, comparison.paired[0].pairs);
+  EXPECT_NEAR(comparison.paired[0].ratio.estimate, 2000.0 / 1020, 0.05);
   EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1500 - 100 - 300 - 20), 1e-9);
   EXPECT_NEAR(TieOut(findings), 1920.0 / 2000 - 1, 1e-9);
   EXPECT_FALSE(comparison.regions.back().in_ours);

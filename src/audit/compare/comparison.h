@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "measure/statistics.h"
+
 namespace boltbeam::audit {
 
 struct Region {
@@ -28,11 +30,19 @@ struct Term {
   [[nodiscard]] double DifferenceNs() const { return ours_ns.value_or(0) - theirs_ns.value_or(0); }
 };
 
+/// Whole tokens of both, measured in turns.
+struct PairedTokens {
+  std::string basis;  // "one thread each, its weights not repacked"
+  std::size_t pairs = 0, ours_faster = 0;
+  measure::Interval ratio;  // B's time over A's
+};
+
 struct Comparison {
   std::string ours, theirs;  // what they are
   std::string basis;         // how both tokens ran: "one thread, no repacking"
   std::uint64_t depth = 0;
   double ours_token_ns = 0, theirs_token_ns = 0;  // whole tokens on that basis
+  std::vector<PairedTokens> paired;               // of each basis on which they were interleaved
   std::vector<Region> regions;
   std::vector<Term> terms;   // on that basis: with the regions they make the difference of the tokens
   std::vector<Term> beside;  // other bases: threads, repacking, the fastest of each

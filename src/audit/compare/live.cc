@@ -15,6 +15,7 @@ namespace boltbeam::audit {
 namespace {
 
 constexpr std::size_t kLeastWindows = 4;  // of each side
+constexpr std::uint64_t kSeed = 1;        // of the bootstrap
 
 class OurWindows {
  public:
@@ -111,6 +112,15 @@ void AddNotes(Comparison& comparison, const LiveFindings& findings) {
 double Interleaved::OursNs() const { return measure::Median(ours_ns); }
 double Interleaved::TheirsNs() const { return measure::Median(theirs_ns); }
 
+PairedTokens Interleaved::Paired(std::string basis) const {
+  PairedTokens paired;
+  paired.basis = std::move(basis);
+  paired.pairs = std::min(ours_ns.size(), theirs_ns.size());
+  for (std::size_t i = 0; i < paired.pairs; ++i) paired.ours_faster += ours_ns[i] < theirs_ns[i] ? 1 : 0;
+  paired.ratio = measure::PairedRatio(ours_ns, theirs_ns, kSeed);
+  return paired;
+}
+
 Result<Interleaved> Interleave(engine::Engine& engine, engine::Session& session,
                                const std::function<Result<double>()>& theirs, const InterleaveOptions& options) {
   BOLTBEAM_ASSIGN(const measure::Clock clock, measure::GetClock());
@@ -145,6 +155,9 @@ Comparison CompareLive(const LiveFindings& findings, const std::string& theirs) 
   comparison.depth = findings.account.depth;
   comparison.ours_token_ns = findings.one_thread.OursNs();
   comparison.theirs_token_ns = findings.one_thread.TheirsNs();
+  comparison.paired = {
+      findings.one_thread.Paired(comparison.basis),
+      findings.fastest.Paired(fmt::format("{} threads each, as both run by default", findings.threads))};
   comparison.regions = Regions(findings);
   comparison.terms = {
       {"waiting", token.wait_ns, std::nullopt, "at barriers"},

@@ -19,6 +19,7 @@ struct Interleaved {
 
   [[nodiscard]] double OursNs() const;  // medians
   [[nodiscard]] double TheirsNs() const;
+  [[nodiscard]] PairedTokens Paired(std::string basis) const;
 };
 
 struct InterleaveOptions {

@@ -1,0 +1,85 @@
+#include "engine/attention_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+
+namespace boltbeam::engine {
+namespace {
+
+constexpr std::uint32_t kLeastChunk = 16, kMostChunk = 4096;
+constexpr std::string_view kDots[] = {"maddhalves", "dot4"};
+
+Error Unknown(std::string_view word) {
+  return Fail(Code::kUsage, "attention", std::string(word), "lanes=N, chunk=N or dot=maddhalves|dot4, by comma")
+      .error();
+}
+
+Result<std::uint32_t> NumberOf(std::string_view text, std::string_view word) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::unexpected(Unknown(word));
+  return value;
+}
+
+Result<void> TurnOne(std::string_view word, kernel::AttentionShape& shape) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string_view::npos) return std::unexpected(Unknown(word));
+  const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
+  if (name == "dot" && (value == kDots[0] || value == kDots[1])) {
+    shape.dot = value == kDots[1] ? kernel::Dot::kDot4 : kernel::Dot::kMaddHalves;
+    return {};
+  }
+  if (name != "lanes" && name != "chunk") return std::unexpected(Unknown(word));
+  BOLTBEAM_ASSIGN(const std::uint32_t number, NumberOf(value, word));
+  if (name == "chunk") shape.chunk = number;
+  if (name == "lanes") shape.lanes = static_cast<std::uint16_t>(std::min<std::uint32_t>(number, UINT16_MAX));
+  return {};
+}
+
+}  // namespace
+
+Result<kernel::AttentionShape> TurnAttention(std::string_view knobs, kernel::AttentionShape shape) {
+  while (!knobs.empty()) {
+    const std::size_t comma = std::min(knobs.find(','), knobs.size());
+    BOLTBEAM_TRY(TurnOne(knobs.substr(0, comma), shape));
+    knobs.remove_prefix(std::min(comma + 1, knobs.size()));
+  }
+  return shape;
+}
+
+std::string AttentionText(const kernel::AttentionShape& shape) {
+  return fmt::format("lanes={},chunk={},dot={}", shape.lanes, shape.chunk, kDots[shape.dot == kernel::Dot::kDot4]);
+}
+
+std::string AttentionFault(const kernel::AttentionShape& shape, const kernel::VectorFacts& facts) {
+  const bool is_width = shape.lanes == 4 || shape.lanes == 8 || shape.lanes == 16;
+  if (!is_width || shape.lanes > facts.lanes) {
+    return fmt::format("registers of {} lanes, {} there", shape.lanes, facts.lanes);
+  }
+  if (shape.head_dim % shape.lanes != 0) {
+    return fmt::format("heads of {} in vectors of {}", shape.head_dim, shape.lanes);
+  }
+  if (!std::has_single_bit(shape.chunk) || shape.chunk < kLeastChunk || shape.chunk > kMostChunk) {
+    return fmt::format("chunks of {} positions, a power of two from {} to {} is possible", shape.chunk, kLeastChunk,
+                       kMostChunk);
+  }
+  if (shape.dot == kernel::Dot::kDot4 && !facts.has_dot4) return "no four-way dot product of bytes there";
+  return {};
+}
+
+Result<kernel::AttentionShape> AttentionFor(std::span<const GeometryChoice> choices, kernel::AttentionShape shape,
+                                            const kernel::VectorFacts& facts) {
+  std::string fault;
+  for (const GeometryChoice& choice : choices) {
+    if (choice.table != kAttentionTable) continue;
+    BOLTBEAM_ASSIGN(shape, TurnAttention(choice.knobs, shape));
+    fault = AttentionFault(shape, facts);
+  }
+  if (fault.empty()) return shape;
+  return Fail(Code::kKernelIllegal, "geometry of attention", AttentionText(shape) + ": " + fault, "a legal geometry");
+}
+
+}  // namespace boltbeam::engine
