@@ -72,6 +72,15 @@ TEST_F(SearchProgram, ASecondSearchTimesNothing) {
   const json second = Search("--until decide --most-timed 4");
   EXPECT_EQ(second.at("timed"), 0) << second.dump(2);
   EXPECT_EQ(second.at("parts").size(), first.at("parts").size());
+  // What was said of each candidate follows from the windows that are kept with it.
+  const json verdicts = json::parse(Run("ledger list --kind verdict -o json").output);
+  std::size_t derived = 0;
+  for (const json& row : verdicts.is_array() ? verdicts : verdicts.at("records")) {
+    const std::string id = row.at("hash").get<std::string>();
+    const ProgramOutcome again = Run("ledger show " + id + " --rederive");
+    derived += again.status == 0 ? 1 : 0;
+  }
+  EXPECT_GE(derived, first.at("timed").get<std::size_t>());
   // Another number of threads is another question.
   EXPECT_EQ(Run("search " + Model() + " -t 4096").status, 2);
 }

@@ -6,6 +6,7 @@
 #include "judge/record.h"
 #include "judge/samples.h"
 #include "ledger_commands.h"
+#include "search/trial_samples.h"
 
 namespace boltbeam::app {
 
@@ -38,6 +39,8 @@ ledger::RederiveTable Rederivations() {
   ledger::RederiveTable table;
   table.Register(std::string(judge::kSamplesFormat),
                  [](const ledger::Record&, std::string_view samples) { return judge::RederiveFields(samples); });
+  table.Register(std::string(search::kTrialSamplesFormat),
+                 [](const ledger::Record&, std::string_view samples) { return search::RederiveTrial(samples); });
   return table;
 }
 

@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kNotTimed = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kControl = 0;
-constexpr int kResamples = 1000;
 
 class Halving {
  public:
@@ -134,8 +133,10 @@ class Halving {
     std::ranges::sort(scores);
     for (const auto& [score, candidate] : scores) result_.order.push_back(candidate);
     best_ = result_.order.front();
-    for (std::size_t candidate = 0; candidate < candidates_; ++candidate)
-      result_.ratio.push_back(RatioToBest(candidate));
+    for (std::size_t candidate = 0; candidate < candidates_; ++candidate) {
+      result_.pairs.push_back(BesideBest(candidate));
+      result_.ratio.push_back(result_.pairs.back().Ratio());
+    }
     std::vector<std::size_t> others;
     for (std::size_t candidate = 0; candidate < candidates_; ++candidate) {
       if (!Has(candidate)) others.push_back(candidate);
@@ -148,15 +149,16 @@ class Halving {
   }
 
   /// A finalist's from the fresh data alone: that it got so far flatters what came before.
-  [[nodiscard]] measure::Interval RatioToBest(std::size_t candidate) const {
-    std::vector<double> best, own;
+  [[nodiscard]] PairedWindows BesideBest(std::size_t candidate) const {
+    PairedWindows pairs;
+    pairs.seed = rules_.seed;
     for (const Sweep& sweep : result_.sweeps) {
       if (std::isnan(sweep.ns[candidate]) || std::isnan(sweep.ns[best_])) continue;
       if (Has(candidate) && sweep.round != kFinalRound) continue;
-      best.push_back(sweep.ns[best_]);
-      own.push_back(sweep.ns[candidate]);
+      pairs.best.push_back(sweep.ns[best_]);
+      pairs.own.push_back(sweep.ns[candidate]);
     }
-    return measure::PairedRatio(best, own, rules_.seed, kResamples);
+    return pairs;
   }
 
   const std::size_t candidates_;

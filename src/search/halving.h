@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "measure/statistics.h"
+#include "search/trial_samples.h"
 
 namespace boltbeam::search {
 
@@ -44,6 +45,7 @@ struct HalvingResult {
   std::vector<std::size_t> order;        // finalists first, best first; then by the round in which they were out
   std::vector<std::size_t> rounds;       // [candidate]: in which so many it was timed
   std::vector<measure::Interval> ratio;  // [candidate]: its time over the best's, of the sweeps that both were in
+  std::vector<PairedWindows> pairs;      // [candidate]: those sweeps' windows
 };
 
 struct HalvingHooks {

@@ -26,12 +26,16 @@ std::vector<TrialKey> KeysOf(const std::vector<Contender>& contenders) {
   return keys;
 }
 
-/// Median of a candidate's windows.
-double MedianNs(const HalvingResult& result, std::size_t candidate) {
+std::vector<double> WindowsOf(const HalvingResult& result, std::size_t candidate) {
   std::vector<double> windows;
   for (const Sweep& sweep : result.sweeps) {
     if (!std::isnan(sweep.ns[candidate])) windows.push_back(sweep.ns[candidate]);
   }
+  return windows;
+}
+
+double MedianNs(const HalvingResult& result, std::size_t candidate) {
+  const std::vector<double> windows = WindowsOf(result, candidate);
   return windows.empty() ? 0 : measure::Median(windows);
 }
 
@@ -41,11 +45,6 @@ Trial TrialOf(const Contender& contender, std::string why) {
   trial.name = contender.name;
   trial.why = std::move(why);
   return trial;
-}
-
-std::size_t WindowsOf(const HalvingResult& result, std::size_t candidate) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(result.sweeps, [&](const Sweep& sweep) { return !std::isnan(sweep.ns[candidate]); }));
 }
 
 class Search {
@@ -130,6 +129,7 @@ class Search {
     Settled settled;
     settled.is_best = true;
     settled.ratio = found_.gain;
+    if (has_all_stages_) settled.stages = stages_;
     settled.against = CandidateName(input_.start);
     settled.reason = fmt::format("chosen for {}", input_.part.table);
     settled.ns = trial->ns;
@@ -243,8 +243,8 @@ class Search {
       if (trial.fate == Trial::Fate::kBest && is_all_known) {
         found_.best = trial.geometry;
         found_.best_ns = trial.ns;
-        found_.gain = {found_.gain.estimate * trial.ratio.estimate, found_.gain.low * trial.ratio.low,
-                       found_.gain.high * trial.ratio.high};
+        found_.gain = Product(found_.gain, trial.ratio);
+        has_all_stages_ = false;
       }
       if (trial.geometry == input_.start) found_.start_ns = trial.ns;
       found_.trials.push_back(std::move(trial));
@@ -304,13 +304,14 @@ class Search {
   Result<void> Conclude(const std::vector<Contender>& ready, const HalvingResult& result, std::size_t best,
                         bool is_remembered) {
     const bool is_first = found_.best == input_.start;
-    const measure::Interval control = result.ratio.front();  // over the best's
+    PairedWindows gain = result.pairs.front();  // the control's windows
+    gain.is_inverse = true;
     if (is_first) found_.start_ns = MedianNs(result, 0);
     for (std::size_t i = 0; i < ready.size(); ++i) {
       Trial trial = TrialOf(ready[i], "");
       trial.ratio = result.ratio[i];
       trial.ns = MedianNs(result, i);
-      trial.windows = WindowsOf(result, i);
+      trial.windows = WindowsOf(result, i).size();
       trial.is_remembered = is_remembered;
       if (const Prediction* prediction = PredictionOf(trial.geometry)) trial.predicted_ns = prediction->ns;
       const bool is_slower = trial.ratio.low > 1 && trial.ratio.estimate > 1 + rules_.claim;
@@ -318,7 +319,8 @@ class Search {
       Settled settled;
       settled.is_best = i == best;
       settled.is_refuted = is_slower && i != best;
-      settled.ratio = i == best ? Inverse(control) : trial.ratio;
+      settled.stages = {i == best ? gain : result.pairs[i]};
+      settled.ratio = i == best ? gain.Ratio() : trial.ratio;
       settled.against = i == best ? ready.front().name : ready[best].name;
       settled.ns = trial.ns;
       settled.windows = trial.windows;
@@ -332,16 +334,13 @@ class Search {
       Keep(std::move(trial));
     }
     if (best == 0) return {};
-    const measure::Interval gain = Inverse(control);
-    found_.gain = {found_.gain.estimate * gain.estimate, found_.gain.low * gain.low, found_.gain.high * gain.high};
+    stages_.push_back(std::move(gain));
+    found_.gain = Product(found_.gain, stages_.back().Ratio());
     found_.best = ready[best].geometry;
     found_.best_ns = MedianNs(result, best);
     return {};
   }
 
-  static measure::Interval Inverse(const measure::Interval& ratio) {
-    return {1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low};
-  }
   [[nodiscard]] bool IsNew(const Trial& trial) const {
     return std::ranges::find(found_.trials, trial.name, &Trial::name) == found_.trials.end();
   }
@@ -362,6 +361,8 @@ class Search {
   const PartRules& rules_;
   const PartHooks& hooks_;
   ProductGate gate_;
+  std::vector<PairedWindows> stages_;        // that the gain follows from
+  bool has_all_stages_ = true;               // no part of it was remembered
   std::vector<Contender> contenders_;        // all that were ready
   std::vector<kernel::GemvGeometry> again_;  // timed in the first stage, and once more in the second
   PartSearch found_;

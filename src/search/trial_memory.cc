@@ -255,6 +255,10 @@ Result<void> TrialMemory::Settle(const Part& part, const TrialKey& key, const Se
   verdict.details["is_best"] = settled.is_best;
   if (settled.legal > 0) verdict.details[kLegal] = settled.legal;
   verdict.details["ns"] = settled.ns;
+  if (ledger_ != nullptr && !settled.stages.empty() && verdict.ratio) {
+    BOLTBEAM_ASSIGN(verdict.samples.sha256, ledger_->StoreSamples(TrialSamples(settled.stages)));
+    verdict.samples.format = kTrialSamplesFormat;
+  }
   return Append(part, key, verdict);
 }
 

@@ -43,7 +43,8 @@ struct Settled {
   std::string reason;
   double ns = 0;  // median
   std::uint64_t windows = 0;
-  std::string record;       // hash
+  std::string record;                 // hash
+  std::vector<PairedWindows> stages;  // that the ratio follows from; empty: not kept
   std::uint64_t legal = 0;  // of the part's last word: how many points it was chosen from; 0: not the last word
 };
 

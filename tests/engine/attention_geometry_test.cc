@@ -78,7 +78,8 @@ void ExpectAllNear(const std::string& spec, const std::string& cache, double mos
 
 TEST(AttentionGeometry, ExactInFloats) { ExpectAllNear("tiny-qwen3:F32", "f32", 1e-9); }
 TEST(AttentionGeometry, ExactWithSlidingWindows) { ExpectAllNear("tiny-gemma3:F32", "f32", 1e-9); }
-TEST(AttentionGeometry, TheSameInCodes) { ExpectAllNear("tiny-llama:F32", "q8_0", 1e-3); }
+// Weights of positions are 16 bits of a chunk's largest: other chunks round otherwise, by a tenth of what codes cost.
+TEST(AttentionGeometry, NearlyTheSameInCodes) { ExpectAllNear("tiny-llama:F32", "q8_0", 3e-3); }
 
 TEST(AttentionGeometry, WhatIsNotLegalIsRefusedWithTheReason) {
   EXPECT_EQ(ParseGeometryChoice("attention:speed=9").error().code, Code::kUsage);
