@@ -60,7 +60,8 @@ Result<void> Remember(const base::Paths& paths, const chip::Chip& machine, const
   ledger::ChipFacts record;
   record.chip = machine.id;
   for (const chip::Fact& fact : facts) {
-    record.facts[fact.name] = {{"value", fact.value}, {"unit", fact.unit}, {"spread", fact.spread}, {"date", fact.date}};
+    record.facts[fact.name] = {
+        {"value", fact.value}, {"unit", fact.unit}, {"spread", fact.spread}, {"date", fact.date}};
   }
   record.environment = judge::EnvironmentJson(measure::ReadEnvironment());
   BOLTBEAM_ASSIGN(ledger::Ledger ledger, ledger::Ledger::Open(ledger::OptionsFor(paths)));
