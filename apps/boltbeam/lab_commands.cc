@@ -44,8 +44,11 @@ void LineFlags::Add(CLI::App& command) {
   command.add_option("--confidence", options.confidence, "The chance that an interval holds")
       ->check(CLI::Range(0.5, 0.999))
       ->capture_default_str();
-  command.add_option("--noise", noise, "Errors of models: all alike, as in the lab, or in proportion to their time (auto: the latter for times "
-                     "brought to one memory speed)")
+  command
+      .add_option(
+          "--noise", noise,
+          "Errors of models: all alike, as in the lab, or in proportion to their time (auto: the latter for times "
+          "brought to one memory speed)")
       ->check(CLI::IsMember({"auto", "constant", "relative"}))
       ->capture_default_str();
   command.add_option("--scale", scale, "Bring times to one memory speed by the bandwidth read beside them")
