@@ -11,6 +11,7 @@
 #include "judge/record.h"
 #include "judge_sides.h"
 #include "ledger/index.h"
+#include "ledger_commands.h"
 
 namespace boltbeam::app {
 namespace {
@@ -51,7 +52,7 @@ Result<AuditPredictions> AuditPredictions::Write(const Globals& globals, const m
   subject.model = std::filesystem::path(path).filename().string();
   subject.model_hash = HeaderHash(path);
   subject.plan = engine.plan_id();
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(all.memory_));
+  BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(all.memory_));
   BOLTBEAM_ASSIGN(const std::vector<double> earlier, Earlier(index, subject));
   for (const std::uint64_t depth : depths) {
     const std::uint64_t bytes = audit::MemoryBytes(audit::PartFloors(model, depth, engine.options().cache));

@@ -79,9 +79,10 @@ std::string OffSwitch(const judge::SideSpec& a, const judge::SideSpec& b) {
 }
 
 // B does not fit beside A: that is a finding, and nothing is timed.
-JudgedRun TooLarge(const JudgeArguments& arguments, const chip::Chip& machine, const Error& error) {
+JudgedRun TooLarge(const JudgeArguments& arguments, const chip::Chip& machine, const measure::Environment& environment,
+                   const Error& error) {
   JudgedRun judged;
-  judged.run.environment = measure::ReadEnvironment();
+  judged.run.environment = environment;
   judged.run.findings.conditions.push_back({std::string(judge::kMemory), judge::State::kFail, error.Message()});
   const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
   judged.subject = {machine.id, machine.name, HeaderHash(file), "", "", OffSwitch(arguments.a, arguments.b), 0};
@@ -90,6 +91,7 @@ JudgedRun TooLarge(const JudgeArguments& arguments, const chip::Chip& machine, c
 
 Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& arguments,
                                 const judge::Thresholds& thresholds) {
+  const measure::Environment environment = measure::ReadEnvironment();
   // The side that is loaded first gets the better memory, if any: --swap-load takes turns.
   const judge::SideSpec& first = arguments.swap_load ? arguments.b : arguments.a;
   const judge::SideSpec& second = arguments.swap_load ? arguments.a : arguments.b;
@@ -98,7 +100,8 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   Result<std::unique_ptr<Loaded>> one = Load(globals, arguments, first);
   Result<std::unique_ptr<Loaded>> two = one ? Load(globals, arguments, second) : std::unexpected(one.error());
   const Result<std::unique_ptr<Loaded>>& loaded_b = arguments.swap_load ? one : two;
-  if (!loaded_b && loaded_b.error().code == Code::kOutOfMemory) return TooLarge(arguments, machine, loaded_b.error());
+  if (!loaded_b && loaded_b.error().code == Code::kOutOfMemory)
+    return TooLarge(arguments, machine, environment, loaded_b.error());
   if (!two) return std::unexpected(two.error());
   Loaded& a = arguments.swap_load ? **two : **one;
   Loaded& b = arguments.swap_load ? **one : **two;
@@ -112,6 +115,7 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   };
   BOLTBEAM_ASSIGN(const auto probe, audit::ProbeBandwidth::Create(kernels, machine, cpus, token_bytes(false, 0)));
   judge::EngineContext context;
+  context.environment = environment;
   context.limit = [&] { return std::ranges::max(probe->Read()); };
   context.token_bytes = [&](bool is_b, std::uint64_t depth) { return static_cast<double>(token_bytes(is_b, depth)); };
   context.same_model = arguments.a.file == arguments.b.file;

@@ -7,11 +7,18 @@
 #include "judge/samples.h"
 #include "ledger_commands.h"
 #include "search/trial_samples.h"
+#include "terminal.h"
 
 namespace boltbeam::app {
 
 Result<ledger::Ledger> OpenLedger(const Globals& globals) {
   return ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home)));
+}
+
+Result<ledger::Index> OpenIndex(const ledger::Ledger& memory) {
+  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
+  for (const Error& fault : index.faults()) Note("left out: " + fault.Message());
+  return index;
 }
 
 std::map<std::string, std::string> BuildFacts() {

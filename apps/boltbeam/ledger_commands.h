@@ -6,6 +6,7 @@
 #include <string>
 
 #include "command.h"
+#include "ledger/index.h"
 #include "ledger/ledger.h"
 #include "ledger/rederive.h"
 #include "ledger/reopen.h"
@@ -13,6 +14,8 @@
 namespace boltbeam::app {
 
 Result<ledger::Ledger> OpenLedger(const Globals& globals);
+/// The index of its chains. What of them can't be read is said on stderr: nothing is left out in silence.
+Result<ledger::Index> OpenIndex(const ledger::Ledger& memory);
 
 /// What makes machine code of kernels: LLVM's release and the revision of the lowering, by the names of ledger::Facts.
 std::map<std::string, std::string> BuildFacts();

@@ -21,15 +21,9 @@ struct ShowArguments {
   bool rederive = false;
 };
 
-/// What of the chains could not be read must not go unsaid.
-void NoteFaults(const ledger::Index& index) {
-  for (const Error& fault : index.faults()) Note("left out: " + fault.Message());
-}
-
 Result<void> List(const Globals& globals, const ListArguments& arguments) {
   BOLTBEAM_ASSIGN(const ledger::Ledger memory, OpenLedger(globals));
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
-  NoteFaults(index);
+  BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(memory));
   ledger::Filter filter;
   if (!arguments.kind.empty()) {
     BOLTBEAM_ASSIGN(filter.kind, ledger::ParseKind(arguments.kind));
@@ -63,7 +57,7 @@ Result<void> AddRefutation(const Globals& globals, ledger::Index& index, const l
 
 Result<void> Show(Globals& globals, const ShowArguments& arguments) {
   BOLTBEAM_ASSIGN(const ledger::Ledger memory, OpenLedger(globals));
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
+  BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(memory));
   BOLTBEAM_ASSIGN(const ledger::Row row, index.Find(arguments.id));
   report::ShownRecord shown;
   BOLTBEAM_ASSIGN(shown.record, ledger::LoadRecord(memory, row));
@@ -86,8 +80,7 @@ report::LedgerForm LedgerFormOf(const std::string& name) {
 
 Result<void> Report(const Globals& globals, bool predictions) {
   BOLTBEAM_ASSIGN(const ledger::Ledger memory, OpenLedger(globals));
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
-  NoteFaults(index);
+  BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(memory));
   if (predictions) {
     BOLTBEAM_ASSIGN(const ledger::Scores scores, ledger::ScorePredictions(index));
     return WriteOutput(globals, report::PredictionsReport(scores, LedgerFormOf(globals.format)));

@@ -56,7 +56,7 @@ Result<void> Repair(const Globals& globals, const std::string& writer) {
 
 Result<void> Reopen(const Globals& globals, const ReopenArguments& arguments) {
   BOLTBEAM_ASSIGN(ledger::Ledger memory, OpenLedger(globals));
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
+  BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(memory));
   BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger::Reopen(memory, index, arguments.id, arguments.reason));
   return WriteOutput(
       globals, fmt::format("record {}: it may be searched and judged again; nothing is promoted by it\n", receipt.seq));

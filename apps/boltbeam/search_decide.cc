@@ -17,6 +17,7 @@
 #include "judge/thresholds.h"
 #include "kernel/space.h"
 #include "ledger/index.h"
+#include "ledger_commands.h"
 #include "measure/bench.h"
 #include "report/decision.h"
 #include "report/form.h"
@@ -86,12 +87,13 @@ class SearchRun {
     BOLTBEAM_ASSIGN(ledger::Ledger opened, ledger::Ledger::Open(ledger::OptionsFor(paths_)));
     BOLTBEAM_TRY(opened.CheckWritable());
     ledger_.emplace(std::move(opened));
-    judge_.emplace(globals_, arguments_.model, arguments_.engine.isa, machine_.id, threads_, *ledger_);
+    judge_.emplace(globals_, arguments_.model, arguments_.engine.isa, arguments_.reference, machine_.id, threads_,
+                   *ledger_);
     BOLTBEAM_ASSIGN(memory_, search::TrialMemory::Open(*ledger_, {machine_.id, threads_, bench_->cold_bytes()}));
     std::vector<std::string> own;
     BOLTBEAM_ASSIGN(const std::vector<search::Group> groups, search::GroupsOf(*model_, facts, {}));
     for (const search::Group& group : groups) own.push_back(group.part.table);
-    BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(*ledger_));
+    BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(*ledger_));
     BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(index, known_, threads_, own));
     if (fit) {
       coefficients_ = fit->coefficients;
@@ -279,6 +281,10 @@ void AddDecideFlags(CLI::App& command, DecideArguments& arguments) {
                    "Also judge each fusion switched the other way, where its bound is worth a claim");
   command.add_flag("--attention", arguments.attention,
                    "Also judge attention's most promising geometries, at depth 0 and at --depth");
+  command
+      .add_option("--reference", arguments.reference,
+                  "Logits of a full-precision model: the judge's, where outputs differ by their rounding")
+      ->type_name("FILE");
   command.add_flag("--uninstall", arguments.uninstall,
                    "Remove what a search installed for this model's tables, and do nothing else");
 }

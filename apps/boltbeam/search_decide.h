@@ -14,6 +14,7 @@ struct DecideArguments {
   EngineFlags engine;
   std::string from = "default";  // what runs now: default, worst, an instruction set, a plan's file or name
   std::string budget = "170s";
+  std::string reference;  // the judge's
   std::size_t most_timed = 12;
   bool fusions = false, attention = false;  // judged on whole tokens, too
   std::uint64_t depth = 512;                // for attention
@@ -21,7 +22,7 @@ struct DecideArguments {
   bool uninstall = false;  // remove the plans that were made for this model's tables, and do nothing else
 };
 
-/// Adds --from, --budget, --most-timed, -t, --isa, --fusions, --attention and --uninstall.
+/// Adds --from, --budget, --most-timed, -t, --isa, --fusions, --attention, --reference and --uninstall.
 void AddDecideFlags(CLI::App& command, DecideArguments& arguments);
 
 Result<void> SearchAndDecide(Globals& globals, const DecideArguments& arguments);

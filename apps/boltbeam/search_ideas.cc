@@ -54,6 +54,9 @@ class IdeaTrials {
       const std::function<void(const std::string&)>& progress) {
     if (request_.fusions) BOLTBEAM_TRY(Fusions());
     if (request_.attention) BOLTBEAM_TRY(Attention(write_plan));
+    if (!missing_.empty()) {
+      Note(fmt::format("note: no bounds of fusions, as {} is not known: `boltbeam chip measure` finds it", missing_));
+    }
     const double each_s =
         std::clamp(request_.budget_s / static_cast<double>(std::max<std::size_t>(1, ideas_.size())) - kLoad_s,
                    kLeastJudge_s, kMostJudge_s);
@@ -78,6 +81,7 @@ class IdeaTrials {
       idea.row.foretold_ns = bound.at_most_ns;
       const bool is_possible = !idea.is_off || bound.uses > 0;
       const double share = bound.at_most_ns.value_or(request_.token_ns) / request_.token_ns;
+      if (!bound.at_most_ns && !bound.missing.empty()) missing_ = bound.missing;
       if (!is_possible) {
         idea.row.closed = "not taken by this plan: " + bound.route->needs;
       } else if (!bound.route->refuted.empty()) {
@@ -102,22 +106,20 @@ class IdeaTrials {
     const search::KnobSpace space = search::AttentionSpace(part, machine_);
     BOLTBEAM_ASSIGN(const search::AttentionForesight foresight,
                     search::PredictAttention(part, space, machine_, engine_.options().threads));
-    std::vector<const search::AttentionPrediction*> order;
-    std::optional<double> usual_ns;
+    const auto is_usual = [&](const search::AttentionPrediction& one) {
+      return IsUsual(space, space.points[one.point]);
+    };
+    const auto usual = std::ranges::find_if(foresight.survivors, is_usual);
+    std::size_t count = 0;
     for (const search::AttentionPrediction& one : foresight.survivors) {
-      if (IsUsual(space, space.points[one.point])) {
-        usual_ns = one.ns;
-      } else {
-        order.push_back(&one);
-      }
-    }
-    for (const search::AttentionPrediction* one : order) {
+      if (is_usual(one)) continue;
+      if (++count > kMostAttention) break;
       Idea idea;
-      idea.attention = space.Text(space.points[one->point]);
-      idea.row.name = "attention " + idea.attention;
-      if (usual_ns) idea.row.foretold_ns = (*usual_ns - one->ns) * part.layers;
+      idea.attention = space.Text(space.points[one.point]);
+      idea.row.name = fmt::format("attention lanes={},chunk={}", space.ValueOf(space.points[one.point], "lanes"),
+                                  space.ValueOf(space.points[one.point], "chunk"));
+      if (usual != foresight.survivors.end()) idea.row.foretold_ns = (usual->ns - one.ns) * part.layers;
       idea.depths = request_.depth == 0 ? "0" : fmt::format("0,{}", request_.depth);
-      if (one - foresight.survivors.data() >= static_cast<std::ptrdiff_t>(kMostAttention + (usual_ns ? 1 : 0))) break;
       std::vector<engine::GeometryChoice> choices = request_.choices;
       choices.push_back({std::string(engine::kAttentionTable), idea.attention});
       BOLTBEAM_ASSIGN(idea.plan, write_plan(choices));
@@ -138,7 +140,8 @@ class IdeaTrials {
     if (!idea.plan.empty()) next.plan = idea.plan;
     BOLTBEAM_ASSIGN(const Whole whole, judge_.Judge(best_.Words(), next.Words(), budget_s, 1, idea.depths));
     idea.row.verdict = whole.verdict;
-    idea.row.outcome = whole.outcome.empty() ? "not timed: " + whole.reason : whole.outcome;
+    idea.row.outcome = whole.outcome;
+    if (whole.outcome.empty()) idea.row.closed = whole.reason;
     idea.row.ratio = whole.ratio;
     idea.row.low = whole.low;
     idea.row.high = whole.high;
@@ -157,6 +160,7 @@ class IdeaTrials {
   const IdeaRequest& request_;
   Running best_;
   std::vector<Idea> ideas_;
+  std::string missing_;  // a fact that bounds need
   IdeaOutcome outcome_;
 };
 

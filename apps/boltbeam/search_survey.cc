@@ -9,6 +9,7 @@
 #include "judge/thresholds.h"
 #include "ledger/ledger.h"
 #include "ledger/reopen.h"
+#include "ledger_commands.h"
 #include "loading.h"
 #include "model/model.h"
 #include "report/search.h"
@@ -31,7 +32,7 @@ Result<chip::Chip> ChipOf(const Globals& globals, const base::Paths& paths, cons
 /// What was measured of this chip's kernels fits the predictor; what was refuted on it is not proposed.
 Result<void> AskLedger(const base::Paths& paths, const chip::Chip& chip, search::SurveyOptions& options) {
   BOLTBEAM_ASSIGN(const ledger::Ledger memory, ledger::Ledger::Open(ledger::OptionsFor(paths)));
-  BOLTBEAM_ASSIGN(ledger::Index index, ledger::Index::Open(memory));
+  BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(memory));
   BOLTBEAM_ASSIGN(const std::optional<search::Fit> fit, search::FitFromLedger(index, chip, options.threads));
   if (fit) {
     options.coefficients = fit->coefficients;

@@ -86,6 +86,7 @@ Result<nlohmann::json> WholeTokens::Run(const Side& a, const Side& b, double bud
       fmt::format(" judge {}{}{} -t {} -d {} --budget {:.0f}s --confirm {} -o json --plan default",
                   base::ShellQuoted(model_), Words("--a", a), Words("--b", b), threads_, depths, budget_s, confirm);
   if (!isa_.empty()) command += " --isa " + isa_;
+  if (!reference_.empty()) command += " --reference " + base::ShellQuoted(reference_);
   BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command + "; true"));
   nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return Fail(Code::kMeasurementUnstable, "search", "the judge gave no verdict", "a verdict");

@@ -26,12 +26,14 @@ using Side = std::vector<std::string>;
 
 class WholeTokens {
  public:
-  /// isa: empty, or the instruction set that both sides are held to. The ledger must live as long.
-  WholeTokens(const Globals& globals, std::string model, std::string isa, std::string chip, std::uint32_t threads,
-              ledger::Ledger& ledger)
+  /// isa: empty, or the instruction set that both sides are held to. reference: empty, or the judge's --reference. The
+  /// ledger must live as long.
+  WholeTokens(const Globals& globals, std::string model, std::string isa, std::string reference, std::string chip,
+              std::uint32_t threads, ledger::Ledger& ledger)
       : globals_(globals),
         model_(std::move(model)),
         isa_(std::move(isa)),
+        reference_(std::move(reference)),
         chip_(std::move(chip)),
         threads_(threads),
         ledger_(ledger) {}
@@ -45,7 +47,7 @@ class WholeTokens {
   Result<nlohmann::json> Run(const Side& a, const Side& b, double budget_s, int confirm, const std::string& depths);
 
   const Globals& globals_;
-  std::string model_, isa_, chip_;
+  std::string model_, isa_, reference_, chip_;
   std::uint32_t threads_;
   ledger::Ledger& ledger_;
 };

@@ -241,6 +241,13 @@ TEST(CauseTest, OneWordFromTheEvidence) {
   part.imbalance_ns = 0.6e6;
   EXPECT_EQ(cause(2e6), "imbalance");
   part.imbalance_ns = 0;
+  // Instructions and bytes one after the other, or the bytes alone slower than they need be.
+  part.cold_ns = 1.8e6;
+  part.hot_ns = 0.85e6;
+  EXPECT_EQ(cause(1.8e6), "compute");
+  part.hot_ns = 0.4e6;
+  EXPECT_EQ(cause(1.8e6), "rate");
+  part.cold_ns = part.hot_ns = 0;
   part.floor_ns = 1e4;
   EXPECT_EQ(cause(2e4), "small");
   part.release_ns = 2e4;

@@ -1,6 +1,7 @@
 #include "audit/causes.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace boltbeam::audit {
 namespace {
@@ -10,6 +11,14 @@ constexpr double kMostOfTime = 0.75;
 constexpr double kSmallCallNs = 5000;   // of floor: below it, latency and start-up outweigh the stream
 constexpr double kAtMemoryRate = 0.90;  // of the memory's rate: good kernels reach about as much
 constexpr double kNearMemoryRate = 0.80;
+constexpr double kMuchCompute = 0.5, kAsSum = 0.15;
+
+/// Instructions that take half as long as the bytes and more, one after the other with them and not under them.
+bool IsSerial(const Part& part) {
+  const double one_after_the_other = part.hot_ns + part.floor_ns;
+  return part.cold_ns > 0 && part.hot_ns > kMuchCompute * part.floor_ns &&
+         std::abs(part.cold_ns - one_after_the_other) < kAsSum * part.cold_ns;
+}
 
 }  // namespace
 
@@ -18,7 +27,7 @@ std::string CauseOf(const Part& part, double band) {
   if (part.excess_ns <= band * part.floor_ns) return "none";
   if (part.imbalance_ns > kMostOfExcess * part.excess_ns) return "imbalance";
   if (part.steps > part.calls && part.streams && part.stored_bytes > 0) return "toll";
-  if (part.hot_ns > kMostOfTime * part.now_ns) return "compute";
+  if (part.hot_ns > kMostOfTime * part.now_ns || IsSerial(part)) return "compute";
   const double call_floor_ns = part.floor_ns / static_cast<double>(std::max<std::uint64_t>(1, part.calls));
   if (call_floor_ns < kSmallCallNs) return part.release_ns > part.excess_ns ? "barrier" : "small";
   if (part.floor_ns > kAtMemoryRate * part.now_ns) return "memory";

@@ -231,7 +231,9 @@ class Finder {
     }
     constexpr double kBusyCpus = 0.25;
     const double lower = 1 - a_.read_bandwidth_gb_s / facts_.reference_gb_s;
-    if (facts_.reference_gb_s > 0 && facts_.other_cpus > kBusyCpus && lower > kOddShare) {
+    // Threads that are stopped read slowly, the probe's too.
+    const bool is_stopped = facts_.throttled_share > kOddShare;
+    if (facts_.reference_gb_s > 0 && facts_.other_cpus > kBusyCpus && lower > kOddShare && !is_stopped) {
       Add("taken", nullptr, a_.token.floor_ns * lower,
           fmt::format("{:.1f} GB/s now, {:.1f} when the chip was measured; other processes keep {:.1f} CPUs busy",
                       a_.read_bandwidth_gb_s, facts_.reference_gb_s, facts_.other_cpus),

@@ -23,7 +23,7 @@ class Comparison {
     BOLTBEAM_ASSIGN(clock_, measure::GetClock());
     BOLTBEAM_ASSIGN(session_a_, a_.engine->NewSession());
     BOLTBEAM_ASSIGN(session_b_, b_.engine->NewSession());
-    run_.environment = measure::ReadEnvironment();
+    run_.environment = context_.environment;
     const std::uint64_t begin = base::MonotonicNs();
     depths_ = request_.depths;
     std::ranges::sort(depths_);

@@ -47,6 +47,7 @@ struct EngineContext {
   std::function<double()> limit;                                   // GB/s, one reading; empty: not probed
   std::function<double(bool b, std::uint64_t depth)> token_bytes;  // that a token must read
   std::function<Result<ReferenceFinding>(engine::Session& a, engine::Session& b)> reference;  // empty: none given
+  measure::Environment environment;  // read before anything is loaded, which pins threads
   bool same_model = true;
   std::string off_switch;  // how B is turned off; empty: not known
 };

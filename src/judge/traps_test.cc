@@ -226,6 +226,17 @@ TEST(RouteCheckTest, TheOtherSideMustBeClosed) {
   EXPECT_EQ(finding.condition.state, State::kPass) << finding.condition.detail;
 }
 
+// Best tokens may be the same although work was left out.
+TEST(ReferenceTest, EqualTokensAreNotEnoughWhenLogitsAreFarApart) {
+  const Thresholds thresholds = LoadThresholds().value();
+  OutputFinding finding{.tokens = 32, .same_tokens = 32, .largest = 0.01};
+  EXPECT_EQ(StateOf(OutputConditions(finding, nullptr, true, thresholds), kOutput), State::kPass);
+  finding.largest = 0.2;
+  EXPECT_EQ(StateOf(OutputConditions(finding, nullptr, true, thresholds), kOutput), State::kUnknown);
+  const ReferenceFinding worse{0.01, 0.02, 1000};
+  EXPECT_EQ(StateOf(OutputConditions(finding, &worse, true, thresholds), kOutput), State::kFail);
+}
+
 TEST(ReferenceTest, QualityDecidesWhenOutputsDiffer) {
   const Thresholds thresholds = LoadThresholds().value();
   const OutputFinding differs{.tokens = 32, .same_tokens = 20, .largest = 0.1};

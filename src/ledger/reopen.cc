@@ -41,7 +41,13 @@ std::optional<bool> IsLess(const json& now, const json& then) {
 /// Verdicts that agree in all of this say the same.
 std::vector<std::string> KeyOf(const Verdict& verdict) {
   const Subject& subject = verdict.subject;
-  return {subject.candidate, subject.chip, subject.model_hash, subject.shape, std::string(RulingName(verdict.ruling))};
+  return {subject.candidate,
+          subject.baseline,
+          subject.plan,
+          subject.chip,
+          subject.model_hash,
+          subject.shape,
+          std::string(RulingName(verdict.ruling))};
 }
 
 Truth TruthOf(bool value) { return value ? Truth::kTrue : Truth::kFalse; }

@@ -169,14 +169,12 @@ std::string IdeasText(const std::vector<IdeaRow>& ideas, bool is_markdown) {
       continue;
     }
     is_judged = true;
-    const bool is_timed = idea.ratio > 0;
     table.Add({idea.name, idea.foretold_ns ? fmt::format("{:.1f} µs", *idea.foretold_ns / 1e3) : "-",
-               is_timed ? Percent(idea.ratio) : idea.outcome,
-               is_timed ? fmt::format("{} to {}", Percent(idea.low), Percent(idea.high)) : "", idea.verdict});
+               Percent(idea.ratio), fmt::format("{} to {}", Percent(idea.low), Percent(idea.high)), idea.verdict});
   }
   std::string text;
   if (is_judged) text += "\n" + (is_markdown ? table.Markdown() : table.Text());
-  if (!closed.empty()) text += "\nNot judged:\n" + closed;
+  if (!closed.empty()) text += "\nNot timed:\n" + closed;
   return text;
 }
 

@@ -16,7 +16,7 @@ namespace boltbeam::report {
 struct IdeaRow {
   std::string name;
   std::optional<double> foretold_ns;  // of a token: what the switch is worth at most, what the geometry saves
-  std::string closed;                 // why no token was timed; empty: one was
+  std::string closed;                 // why no token was timed; empty: it was judged by time
   std::string verdict, outcome;
   double ratio = 0, low = 0, high = 0;  // token time with it over that without
 };

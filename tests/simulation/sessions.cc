@@ -44,7 +44,6 @@ Tally RunSessions(std::size_t sessions, double ratio, const MakeNoise& make_nois
     tally.unstable += result.stable ? 0 : 1;
     tally.equivalent += result.equivalent ? 1 : 0;
     tally.covered += result.ratio.low <= ratio && ratio <= result.ratio.high ? 1 : 0;
-    tally.smallest_above += result.smallest > std::abs(ratio - 1) ? 1 : 0;
     tally.seconds += result.spent_s / static_cast<double>(sessions);
     smallest.push_back(result.smallest);
   }

@@ -11,9 +11,8 @@ namespace boltbeam::simulation {
 
 struct Tally {
   std::size_t sessions = 0, faster = 0, slower = 0, unstable = 0, covered = 0, equivalent = 0;
-  double seconds = 0;              // of the budget, on average
-  double smallest = 0;             // median of the smallest differences shown
-  std::size_t smallest_above = 0;  // sessions whose smallest difference is above the true one
+  double seconds = 0;   // of the budget, on average
+  double smallest = 0;  // median of the smallest differences shown
 
   [[nodiscard]] double Share(std::size_t count) const {
     return static_cast<double>(count) / static_cast<double>(sessions);

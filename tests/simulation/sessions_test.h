@@ -45,7 +45,6 @@ inline void ExpectStatedRates(const std::string& name, const MakeNoise& noise, s
   EXPECT_LE(static_cast<double>(edge.faster + edge.slower), Allowed(rules.error_rate, sessions));
   const Tally half = run(1.005);
   EXPECT_LE(static_cast<double>(half.faster + half.slower), Allowed(rules.error_rate, sessions) / 10);
-  EXPECT_EQ(half.smallest_above, sessions) << "what was not shown must be smaller than what would have been";
   if (!needs_power) return;
   const Tally two = run(1.02);
   EXPECT_GE(two.Share(two.slower), 0.95);
