@@ -69,6 +69,11 @@ Result<void> Check(const Globals& globals, const Arguments& arguments, const lab
   if (model.path.empty()) {
     return Fail(Code::kUsage, "--check", model.name, "a model's file; `boltbeam synth` writes one of a known shape");
   }
+  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::DetectThisMachine());
+  if (!fit.device.empty() && fit.device != machine.name) {
+    return Fail(Code::kUsage, "--check", fmt::format("a line of {}, and this is {}", fit.device, machine.name),
+                "rows of this machine (--alias, --ladder)");
+  }
   BOLTBEAM_ASSIGN(const auto probe, MemoryProbe::Create(globals, arguments.runners.engine.threads));
   for (report::ForecastRow& row : rows) {
     lab::VisitOptions visit_options = arguments.visit;
@@ -76,6 +81,11 @@ Result<void> Check(const Globals& globals, const Arguments& arguments, const lab
     RunnerFlags flags = arguments.runners;
     flags.no_engine = !flags.llama.empty() || !flags.command.empty();  // one program answers
     BOLTBEAM_ASSIGN(const auto runners, flags.Make(globals, *probe, row.forecast.depth));
+    if (!fit.engine.empty() && runners.front()->name() != fit.engine) {
+      return Fail(Code::kUsage, "--check",
+                  fmt::format("a line of {}, to be checked by {}", fit.engine, runners.front()->name()),
+                  "the program of the rows: --llama, --command with --name, or neither; or --program");
+    }
     BOLTBEAM_ASSIGN(const lab::Visit visit, runners.front()->Run(model, visit_options));
     row.miss = lab::Compare(fit, model, row.forecast, visit);
     if (row.record.empty()) continue;

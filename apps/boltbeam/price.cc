@@ -62,6 +62,10 @@ Result<void> Price(const Globals& globals, const Arguments& arguments) {
     if (arguments.inputs[i]) list.Set(kInputs[i].name, *arguments.inputs[i]);
   }
   lab::PriceQuestion question = arguments.question;
+  if (arguments.model.empty() && (!arguments.chip.empty() || arguments.depth != 0)) {
+    return Fail(Code::kUsage, arguments.chip.empty() ? "--depth" : "--chip", "no model",
+                "a model, whose floor they are of");
+  }
   if (!arguments.model.empty()) BOLTBEAM_TRY(AddFloor(globals, arguments, question));
   BOLTBEAM_ASSIGN(const lab::Price price, lab::ComputePrice(question, list));
   if (globals.format == "html") return WriteOutput(globals, report::PriceHtml(price));

@@ -140,7 +140,8 @@ TEST(WhyTest, WhatTheSystemTakes) {
   c.facts.other_cpus = 0.9;
   EXPECT_EQ(c.Finding().kind, "taken");
   EXPECT_NEAR(c.Finding().recoverable_ns, 1.5e6, 1);
-  c.facts.throttled_share = 0.1;  // the probe's threads are stopped, too: that its reading is low says nothing of others
+  c.facts.throttled_share =
+      0.1;  // the probe's threads are stopped, too: that its reading is low says nothing of others
   EXPECT_EQ(c.Of("taken").kind, "none");
   EXPECT_EQ(c.Finding().kind, "throttled");
 }

@@ -15,7 +15,7 @@ constexpr double kCarries = 0.8;         // leverage above which a point makes t
 constexpr double kMovesBandwidth = 0.1;  // so does one without which the bandwidth is another by this part
 constexpr double kOffChance = 0.05;
 constexpr double kSteadyMemory = 0.02;  // relative spread of readings within which nothing can be learnt of the factor
-constexpr double kMostMemoryFactor = 2;
+constexpr double kMostMemoryFactor = 2, kMostFactorError = 0.2;
 // A reading of the memory beside a window is itself noisy: a rate within this of it is not called out.
 constexpr double kReadingNoise = 1.05;
 
@@ -24,8 +24,9 @@ struct Group {
   std::vector<const Row*> rows;
 };
 
-using Key = std::tuple<std::string, std::string, std::string, std::uint64_t, std::uint64_t>;
-Key KeyOf(const Row& row) { return {row.alias, row.device, row.engine, row.depth, row.threads}; }
+using Key = std::tuple<std::string, std::string, std::string, std::string, std::uint64_t, std::uint64_t>;
+/// Another release of a program has another line.
+Key KeyOf(const Row& row) { return {row.alias, row.device, row.engine, row.engine_version, row.depth, row.threads}; }
 
 /// Windows of all visits to one model.
 struct Windows {
@@ -95,7 +96,7 @@ std::vector<Point> PointsOf(const std::vector<ModelPoint>& models) {
 /// per byte against the stream's, within each model. 1 where the memory kept its speed, so that nothing is to be
 /// corrected.
 double MemoryFactor(const std::vector<Windows>& models) {
-  double products = 0, squares = 0, level = 0;
+  double products = 0, squares = 0, level = 0, token_squares = 0;
   std::size_t count = 0;
   for (const Windows& windows : models) {
     std::vector<double> stream, token;  // seconds per GB
@@ -107,13 +108,19 @@ double MemoryFactor(const std::vector<Windows>& models) {
     for (std::size_t i = 0; i < stream.size(); ++i) {
       products += (stream[i] - stream_mean) * (token[i] - token_mean);
       squares += (stream[i] - stream_mean) * (stream[i] - stream_mean);
+      token_squares += (token[i] - token_mean) * (token[i] - token_mean);
       level += stream[i];
       ++count;
     }
   }
   const auto windows = static_cast<double>(count);
   const bool is_steady = std::sqrt(squares / windows) < kSteadyMemory * level / windows;
-  return is_steady ? 1 : std::clamp(products / squares, 0.0, kMostMemoryFactor);
+  if (is_steady) return 1;
+  // Of little that moved, noise of the readings makes any factor: then the stream's own.
+  const double slope = products / squares;
+  const double freedom = std::max(1.0, windows - static_cast<double>(models.size()) - 1);
+  const double error = std::sqrt(std::max(0.0, token_squares - slope * products) / freedom / squares);
+  return error > kMostFactorError ? 1 : std::clamp(slope, 0.0, kMostMemoryFactor);
 }
 
 /// Why a model can't be on the line; empty when it can.
@@ -291,16 +298,20 @@ Result<std::vector<MachineFit>> FitMachines(std::span<const Row> rows, const Fit
     groups[KeyOf(row)].rows.push_back(&row);
   }
   std::vector<MachineFit> fits;
+  std::vector<Error> without;
   for (const Key& key : order) {
     Result<MachineFit> fit = FitGroup(groups[key], options);
     if (!fit) {
       Error error = std::move(fit).error();
       const Row& row = *groups[key].rows.front();
       error.where = row.alias + (row.engine.empty() ? "" : ", " + row.engine) + ": " + error.where;
-      return std::unexpected(std::move(error));
+      without.push_back(std::move(error));
+      continue;
     }
     fits.push_back(std::move(*fit));
   }
+  if (fits.empty()) return std::unexpected(std::move(without.front()));
+  for (const Error& error : without) fits.front().warnings.push_back("no line of other rows: " + error.Message());
   return fits;
 }
 

@@ -80,8 +80,9 @@ struct MachineFit {
   [[nodiscard]] double SecondsAt(double bytes) const { return line.SecondsAt(bytes); }
 };
 
-/// One fit for each machine, engine, depth and number of threads, in the order in which they appear. kLabLine names the
-/// machine whose rows give no line; kLabRow when there are no rows at all.
+/// One fit for each machine, program, version, depth and number of threads, in the order in which they appear. Rows
+/// that give no line are a warning of the first that does; kLabLine names them when none does. kLabRow when there are
+/// no rows at all.
 Result<std::vector<MachineFit>> FitMachines(std::span<const Row> rows, const FitOptions& options);
 
 /// A rate beside what the memory can deliver.

@@ -102,7 +102,7 @@ Result<Price> ComputePrice(const PriceQuestion& question, const PriceList& list)
   price.months_to_buy = roofline::MonthsToBuy(card, rent);
   const double months = roofline::MonthsToOwn(card, rent, watts, kwh);
   if (months > 0 && std::isfinite(months)) price.months_to_own = months;
-  if (card == 0) price.months_to_own = 0;
+  if (card == 0 && roofline::OwnedUsdPerHour(card, paid_off, watts, kwh) < rent) price.months_to_own = 0;
   std::vector<double> years{1, 2, 3};
   if (paid_off > years.back()) years.push_back(paid_off);
   for (const double span : years) {

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 json Golden() {
-  std::ifstream stream(std::string(BOLTBEAM_TEST_DATA) + "/lab/lines.json");
+  std::ifstream stream(std::string(BOLTBEAM_TEST_DATA) + "/golden/seed-tie-outs.json");
   return json::parse(stream).at("price");
 }
 

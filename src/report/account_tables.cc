@@ -249,10 +249,10 @@ Table ComparisonTable(const OtherProgram& comparison) {
   Table table({{"region", "region", Align::kLeft},
                {"ours µs", "ours_ns"},
                {"theirs µs", "theirs_ns"},
-               {"difference µs", "difference_ns"}});
+               {"ours - theirs", "difference_ns"}});
   for (const OtherProgram::Region& region : comparison.regions) {
     table.Add({region.name, Decimal(region.ours_ns / kMicro, 1), Decimal(region.theirs_ns / kMicro, 1),
-               Decimal((region.theirs_ns - region.ours_ns) / kMicro, 1)});
+               Decimal((region.ours_ns - region.theirs_ns) / kMicro, 1)});
   }
   return table;
 }

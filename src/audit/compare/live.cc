@@ -14,7 +14,7 @@
 namespace boltbeam::audit {
 namespace {
 
-constexpr std::size_t kLeastWindows = 4;  // of each side
+constexpr std::size_t kLeastWindows = 6;  // of each side: of fewer pairs no 95 % interval of a median can be given
 constexpr std::uint64_t kSeed = 1;        // of the bootstrap
 
 class OurWindows {

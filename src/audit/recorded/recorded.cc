@@ -60,15 +60,38 @@ void CollectChecks(const Json& value, const std::string& path, std::size_t depth
   }
 }
 
-// The nearest check at the section or above it.
-std::string Explanation(const Json& document, std::string section) {
+bool HoldsNumber(const Json& value, double number) {
+  constexpr double kAsPrinted = 2e-4;  // relative
+  if (value.is_number()) {
+    const double held = value.get<double>();
+    return std::fabs(held - number) <= kAsPrinted * std::max(std::fabs(held), std::fabs(number));
+  }
+  if (!value.is_structured()) return false;
+  return std::ranges::any_of(value, [&](const Json& one) { return HoldsNumber(one, number); });
+}
+
+/// The note of a check that has this very figure as recorded and that one as recomputed; empty: it is of something
+/// else.
+std::string Explains(const Json& check, double recorded, double derived) {
+  if (check.is_array()) {
+    for (const Json& one : check) {
+      if (std::string note = Explains(one, recorded, derived); !note.empty()) return note;
+    }
+    return {};
+  }
+  const bool is_of_it = check.is_object() && check.contains("recorded") && check.contains("recomputed") &&
+                        HoldsNumber(check.at("recorded"), recorded) && HoldsNumber(check.at("recomputed"), derived);
+  if (!is_of_it) return {};
+  const std::string note = NoteOf(check);
+  return note.empty() ? "the file has another figure of its own" : note;
+}
+
+/// The nearest check at the section or above it that is of this difference.
+std::string Explanation(const Json& document, std::string section, double recorded, double derived) {
   for (;;) {
     const Json* object = At(document, section);
-    if (object != nullptr && object->is_object()) {
-      if (const auto check = object->find("check"); check != object->end()) {
-        const std::string note = NoteOf(*check);
-        return note.empty() ? "the file has another figure of its own" : note;
-      }
+    if (object != nullptr && object->is_object() && object->contains("check")) {
+      if (std::string note = Explains(object->at("check"), recorded, derived); !note.empty()) return note;
     }
     if (section.empty()) return {};
     section.resize(section.rfind('/'));
@@ -129,7 +152,7 @@ void Deriver::Line(const std::string& section, std::string line, std::optional<d
   if (!derived) return;
   DerivedLine made{section.empty() ? "" : section.substr(1), std::move(line), recorded, *derived, tolerance, {}};
   std::ranges::replace(made.section, '/', '.');
-  if (!made.Agrees()) made.explained = Explanation(document_, section);
+  if (!made.Agrees()) made.explained = Explanation(document_, section, *recorded, *derived);
   account_.lines.push_back(std::move(made));
 }
 

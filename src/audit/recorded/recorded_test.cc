@@ -169,6 +169,18 @@ TEST(Recorded, AnUnexplainedDifferenceIsOpen) {
   EXPECT_EQ(account->Open().front()->line, "net_fork_advantage_us");
 }
 
+// A file's own check excuses the difference that it is of, and no other one beside it.
+TEST(Recorded, ACheckExcusesOnlyItsOwnFigure) {
+  nlohmann::json census = Document("kernel-census.json");
+  ASSERT_TRUE(DeriveRecorded("x", census)->Open().empty());
+  census["rows"][0]["count"] = 50;
+  EXPECT_FALSE(DeriveRecorded("x", census)->Open().empty());
+  nlohmann::json lifecycle = Document("lifecycle-ledger.json");
+  ASSERT_TRUE(DeriveRecorded("x", lifecycle)->Open().empty());
+  lifecycle["totals"]["recorded"]["net_us"] = 90;
+  EXPECT_FALSE(DeriveRecorded("x", lifecycle)->Open().empty());
+}
+
 TEST(Recorded, RefusesWhatIsNone) {
   EXPECT_FALSE(IsRecorded(nlohmann::json::parse("[1]")));
   const auto none = DeriveRecorded("x", nlohmann::json::parse(R"({"schema": "golden.other.v1"})"));
