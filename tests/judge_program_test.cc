@@ -50,6 +50,27 @@ TEST_F(JudgeProgram, PlansOfOneModel) {
   EXPECT_EQ(json.at("record").get<std::string>().size(), 64U);
 }
 
+// Before anything is measured: the same sides are foretold to be the same, others what their last verdict said.
+TEST_F(JudgeProgram, WhatIsKnownOfTheSidesIsForetold) {
+  const auto predictions = [&] {
+    const ProgramOutcome listed =
+        RunBoltbeam("ledger list --kind prediction -o json --home " + (folder_ / "home").string());
+    return nlohmann::json::parse(listed.output).at("records");
+  };
+  const auto judge = [&](const std::string& sides) {
+    return nlohmann::json::parse(Judge(Model() + sides + " -t 1 -d 0 --budget 0.2s --confirm 0 -o json").output);
+  };
+  judge("");
+  ASSERT_EQ(predictions().size(), 1U);
+  EXPECT_EQ(predictions()[0]["payload"]["method"], "judge: the same sides");
+  const std::string other = " --b without=norm-in-consumer";
+  const nlohmann::json first = judge(other);
+  EXPECT_EQ(predictions().size(), 1U) << "nothing is known of them yet";
+  judge(other);
+  const bool has_ratio = first.contains("ratio") && first.at("ratio").is_number();
+  ASSERT_EQ(predictions().size(), has_ratio ? 2U : 1U);
+}
+
 TEST_F(JudgeProgram, APlansFileIsASide) {
   const std::string file = (folder_ / "plan.json").string();
   search::PlanFile plan;

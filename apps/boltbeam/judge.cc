@@ -76,7 +76,7 @@ class Memory {
     BOLTBEAM_ASSIGN(ledger::Ledger opened, ledger::Ledger::Open(ledger::OptionsFor(paths)));
     BOLTBEAM_TRY(opened.CheckWritable());
     ledger_.emplace(std::move(opened));
-    return arguments.prediction.empty() ? Result<void>{} : Predict(paths, arguments);
+    return Predict(paths, arguments);
   }
 
   /// The record's hash; empty without a ledger.
@@ -103,23 +103,54 @@ class Memory {
   }
 
  private:
-  // Before anything is measured.
+  // Before anything is measured: what was typed, else what follows from what is known of the two sides.
   Result<void> Predict(const base::Paths& paths, const JudgeArguments& arguments) {
-    BOLTBEAM_ASSIGN(const Expected expected, ParsePrediction(arguments.prediction));
     BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
     const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
     ledger::Prediction prediction;
     prediction.subject = SubjectOf(arguments, {machine.id, machine.name, HeaderHash(file), "", "", "", 0});
     prediction.quantity = "ratio";
-    prediction.low = expected.low;
-    prediction.high = expected.high;
-    prediction.value = std::sqrt(expected.low * expected.high);
-    prediction.method = "judge --predict";
+    std::optional<Expected> expected;
+    if (!arguments.prediction.empty()) {
+      BOLTBEAM_ASSIGN(expected, ParsePrediction(arguments.prediction));
+      prediction.method = "judge --predict";
+    } else if (arguments.a.Describe() == arguments.b.Describe()) {
+      expected = Expected{1 - kSame, 1 + kSame};
+      prediction.method = "judge: the same sides";
+    } else {
+      BOLTBEAM_ASSIGN(expected, OfLastVerdict(prediction.subject));
+      prediction.method = "judge: the last verdict on these sides";
+    }
+    if (!expected) {
+      Note("note: nothing was judged of these sides before, so nothing is foretold; --predict writes what you expect");
+      return {};
+    }
+    prediction.low = expected->low;
+    prediction.high = expected->high;
+    prediction.value = std::sqrt(expected->low * expected->high);
     BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger_->AppendPrediction(prediction));
     prediction_ = receipt.hash;
     return {};
   }
 
+  /// Its interval, as much wider on either side as two sessions of the same sides differ.
+  Result<std::optional<Expected>> OfLastVerdict(const ledger::Subject& subject) {
+    BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(*ledger_));
+    ledger::Filter filter;
+    filter.kind = ledger::Kind::kVerdict;
+    filter.candidate = subject.candidate;
+    filter.chip = subject.chip;
+    BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+      const auto verdict = ledger::VerdictFrom(row->payload);
+      if (!verdict || !verdict->ratio || verdict->subject.baseline != subject.baseline) continue;
+      if (verdict->subject.model_hash != subject.model_hash) continue;
+      return Expected{*verdict->ratio_low * (1 - kSame), *verdict->ratio_high * (1 + kSame)};
+    }
+    return std::nullopt;
+  }
+
+  static constexpr double kSame = 0.01;  // of two sessions of the same sides
   std::optional<ledger::Ledger> ledger_;
   std::string prediction_;
 };
