@@ -19,6 +19,8 @@ TEST(ChipMeasureProgram, FactsAreKeptAndRemembered) {
   const auto folder = std::filesystem::path(testing::TempDir()) / fmt::format("chip_measure_{}", ::getpid());
   const std::string home = " --home " + folder.string() + " 2>/dev/null";
   const ProgramOutcome measured = RunBoltbeam("chip measure -o json" + home);
+  constexpr int kUnstable = 3;
+  if (measured.status == kUnstable) GTEST_SKIP() << "refused on a machine that others use";
   ASSERT_EQ(measured.status, 0) << measured.output;
   const json facts = json::parse(measured.output).at("facts");
   const auto read = std::ranges::find(facts, "read_bandwidth_gb_s", [](const json& fact) { return fact.at("name"); });
