@@ -38,14 +38,7 @@ Coefficients Record::CoefficientsFor(const Part& part) const {
 }
 
 Result<void> Record::Predict(const Part& part, const Prediction& prediction) {
-  ledger::Prediction record;
-  record.subject = SubjectOf(part, prediction.geometry, chip_.id);
-  record.quantity = kKernelQuantity;
-  record.value = prediction.ns;
-  record.low = prediction.low_ns;
-  record.high = prediction.high_ns;
-  record.method = kMethod;
-  BOLTBEAM_TRY(ledger_.AppendPrediction(record));
+  BOLTBEAM_TRY(ledger_.AppendPrediction(ToRecord(part, prediction, chip_.id, kMethod)));
   return {};
 }
 

@@ -60,7 +60,7 @@ class SearchRun {
       const double spent = base::SecondsSince(begin);
       BOLTBEAM_TRY(JudgeAndInstall(decision, budget_s_ - spent));
     }
-    if (HasIdeas() && !decision.is_interrupted) {
+    if (HasIdeas() && !arguments_.no_judge && !decision.is_interrupted) {
       BOLTBEAM_TRY(AlsoTry(decision, budget_s_ - base::SecondsSince(begin)));
     }
     BOLTBEAM_TRY(WriteOutput(globals_, report::SearchReport(decision, outcome_, report::FormOf(globals_.format))));
@@ -201,7 +201,7 @@ class SearchRun {
 
   [[nodiscard]] bool HasIdeas() const { return arguments_.fusions || arguments_.attention; }
 
-  /// Beside what was found, or the start where nothing was.
+  /// Beside what was installed, or the default: what beats another start may still be worse than the default.
   Result<void> AlsoTry(const search::Decision& decision, double left_s) {
     const bool is_found = !outcome_.plan.empty();
     IdeaRequest request;
@@ -209,9 +209,11 @@ class SearchRun {
     request.attention = arguments_.attention;
     request.depth = arguments_.depth;
     request.budget_s = std::max(kLeastIdeas_s, left_s);
-    request.choices = is_found ? decision.choices : start_;
-    BOLTBEAM_ASSIGN(const std::string found_word, WritePlan(decision.choices));
-    request.plan = is_found ? found_word : start_word_;
+    request.plan = search::kDefaultPlan;
+    if (is_found) {
+      request.choices = decision.choices;
+      BOLTBEAM_ASSIGN(request.plan, WritePlan(decision.choices));
+    }
     EngineFlags flags = arguments_.engine;
     flags.plan = search::kDefaultPlan;
     flags.geometry = request.choices;
@@ -235,7 +237,7 @@ class SearchRun {
                     search::PlanOf(*model_, machine_, kernels_->target(), ideas.choices, threads_));
     plan.with = ideas.with;
     plan.without = ideas.without;
-    plan.baseline = outcome_.plan.empty() ? arguments_.from : "what the parts' search found";
+    plan.baseline = outcome_.plan.empty() ? std::string(search::kDefaultPlan) : "what the parts' search found";
     const Whole& last = *ideas.last;
     plan.gain = search::PlanGain{last.ratio, last.low, last.high, last.verdict, last.record};
     BOLTBEAM_ASSIGN(plan, search::PlanStore::In(paths_).Install(std::move(plan)));

@@ -295,8 +295,11 @@ Result<PlanFile> PlanOf(const model::Model& model, const chip::Chip& chip, const
     BOLTBEAM_ASSIGN(table.checked, CheckKey(*tensor->format, tensor->rows(), tensor->cols(), geometry, target));
     plan.tables.push_back(std::move(table));
   }
-  for (const engine::GeometryChoice& choice : choices) {
-    if (choice.table == engine::kAttentionTable) plan.tables.push_back({choice.table, choice.knobs, ""});
+  const auto is_attention = [](const engine::GeometryChoice& choice) {
+    return choice.table == engine::kAttentionTable;
+  };
+  if (const auto last = std::ranges::find_if(choices.rbegin(), choices.rend(), is_attention); last != choices.rend()) {
+    plan.tables.push_back({last->table, last->knobs, ""});
   }
   return plan;
 }

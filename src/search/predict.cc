@@ -152,6 +152,18 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   return work;
 }
 
+ledger::Prediction ToRecord(const Part& part, const Prediction& prediction, const std::string& chip,
+                            std::string_view method) {
+  ledger::Prediction record;
+  record.subject = SubjectOf(part, prediction.geometry, chip);
+  record.quantity = kKernelQuantity;
+  record.value = prediction.ns;
+  record.low = prediction.low_ns;
+  record.high = prediction.high_ns;
+  record.method = method;
+  return record;
+}
+
 Prediction TimeOf(const Work& work, const Coefficients& c) {
   Prediction prediction;
   const double rows = std::log2(std::max(1.0, work.rows / kFewRows));

@@ -97,6 +97,10 @@ class Counter {
   std::map<std::string, Turn> turns_;  // by what changes the code
 };
 
+/// As the ledger keeps it. method: who foretold it.
+ledger::Prediction ToRecord(const Part& part, const Prediction& prediction, const std::string& chip,
+                            std::string_view method);
+
 /// Nanoseconds, and their parts; no interval.
 Prediction TimeOf(const Work& work, const Coefficients& coefficients);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernel/families/attention.h"
 #include "kernel/geometry.h"
 #include "kernel/knobs.h"
 #include "search/attention_space.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr double kListedChanges = 334;    // of a well-known search's fixed list
 constexpr int kListedSteps = 4;           // of its walk
 constexpr std::uint64_t kGpuSplits = 32;  // parts of the context, the fewest of the flash tile's space
-constexpr std::uint64_t kChunk = 128;     // positions of a chunk of a CPU's attention when nobody has searched
+constexpr std::uint64_t kChunk = kernel::AttentionShape().chunk;  // of a CPU's when nobody has searched
 
 /// Fills in everything that a model's parts come to on one chip.
 class Surveyor {

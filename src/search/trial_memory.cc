@@ -169,13 +169,7 @@ std::vector<Sweep> TrialMemory::Rounds(const Part& part, const std::vector<Trial
 
 Result<void> TrialMemory::Predict(const Part& part, const Prediction& prediction) {
   if (ledger_ == nullptr) return {};
-  ledger::Prediction record;
-  record.subject = SubjectOf(part, prediction.geometry, conditions_.chip);
-  record.quantity = kKernelQuantity;
-  record.value = prediction.ns;
-  record.low = prediction.low_ns;
-  record.high = prediction.high_ns;
-  record.method = kMethod;
+  const ledger::Prediction record = ToRecord(part, prediction, conditions_.chip, kMethod);
   BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger_->AppendPrediction(record));
   predictions_[{part.table, record.subject.candidate}] = receipt.hash;
   return {};
