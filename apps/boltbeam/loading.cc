@@ -83,7 +83,8 @@ void EngineFlags::Add(CLI::App& command) {
             }
           },
           "Turn knobs of tables' kernels, of all or of those of a format or shape (Q4_K.4096x14336); "
-          "`boltbeam kernel list` shows them. attention:chunk=64,lanes=8,dot=dot4 turns those of attention")
+          "`boltbeam kernel list` shows them. attention:chunk=64,lanes=8,dot=dot4 turns those of attention, "
+          "tails:piece=65536 the bytes that another thread takes over at once")
       ->allow_extra_args(false)
       ->type_name("[TABLE:]KNOB=VALUE,...");
 }

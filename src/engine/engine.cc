@@ -65,6 +65,7 @@ Result<kernel::AttentionShape> AttentionShapeOf(const model::Model& model, const
 
 Result<Options> FillIn(const model::Model& model, const chip::Chip& machine, Options options) {
   const std::vector<int> cpus = chip::UsableCpus();
+  BOLTBEAM_ASSIGN(options.piece_bytes, PieceBytes(options.geometry, options.piece_bytes));
   if (options.threads == 0) options.threads = ChooseThreads(machine).threads;
   if (options.threads > cpus.size()) {
     return Fail(Code::kThreads, "threads", fmt::format("{} asked for", options.threads),

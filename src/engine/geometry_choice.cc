@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "engine/attention_choice.h"
 #include "kernel/knobs.h"
@@ -15,7 +16,23 @@ bool Matches(const GeometryChoice& choice, const model::Tensor& tensor) {
   return choice.table.empty() || choice.table == tensor.format->name || choice.table == TableName(tensor);
 }
 
+bool IsTable(const GeometryChoice& choice) { return choice.table != kAttentionTable && choice.table != kTailsTable; }
+
 }  // namespace
+
+Result<std::uint64_t> PieceBytes(std::span<const GeometryChoice> choices, std::uint64_t piece_bytes) {
+  constexpr std::string_view kPiece = "piece=";
+  for (const GeometryChoice& choice : choices) {
+    if (choice.table != kTailsTable) continue;
+    const std::string_view knobs = choice.knobs;
+    const std::string_view number = knobs.starts_with(kPiece) ? knobs.substr(kPiece.size()) : "";
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), piece_bytes);
+    if (number.empty() || error != std::errc() || end != number.data() + number.size() || piece_bytes == 0) {
+      return Fail(Code::kUsage, "geometry of tails", choice.knobs, "piece=BYTES, 1 or more");
+    }
+  }
+  return piece_bytes;
+}
 
 std::string TableName(const model::Tensor& tensor) {
   return fmt::format("{}.{}x{}", tensor.format->name, tensor.rows(), tensor.cols());
@@ -28,6 +45,8 @@ Result<GeometryChoice> ParseGeometryChoice(std::string_view text) {
   choice.knobs = colon == std::string_view::npos ? text : text.substr(colon + 1);
   if (choice.table == kAttentionTable) {
     BOLTBEAM_TRY(TurnAttention(choice.knobs, {}));
+  } else if (choice.table == kTailsTable) {
+    BOLTBEAM_TRY(PieceBytes({&choice, 1}, 1));
   } else {
     BOLTBEAM_TRY(kernel::ParseGeometry(choice.knobs, {}));
   }
@@ -58,7 +77,7 @@ Result<kernel::GemvGeometry> GeometryFor(std::span<const GeometryChoice> choices
 Result<void> CheckChoices(std::span<const GeometryChoice> choices, std::span<const model::Tensor* const> tables) {
   for (const GeometryChoice& choice : choices) {
     const auto answers = [&](const model::Tensor* table) { return Matches(choice, *table); };
-    if (choice.table == kAttentionTable || std::ranges::any_of(tables, answers)) continue;
+    if (!IsTable(choice) || std::ranges::any_of(tables, answers)) continue;
     std::vector<std::string> names;
     for (const model::Tensor* table : tables) names.push_back(TableName(*table));
     std::ranges::sort(names);

@@ -15,18 +15,19 @@ constexpr std::uint32_t kMostInstructions = 3072;  // of a turn: some 20 KB, wel
 
 bool IsFloat(const formats::Format& format) { return format.Plain().layout && format.Plain().layout->encoding; }
 
-/// Instructions of a turn, roughly: every word of every plane is shifted, masked and joined for each four codes.
+/// Instructions of a turn, roughly: every piece of a code is shifted, masked and joined for each four codes.
 std::uint64_t RoughInstructions(const WeightLayout& layout, const GemvGeometry& point) {
   if (layout.is_float) return std::uint64_t{point.unroll} * point.vectors * (1 + point.columns);
   const std::uint64_t quads = layout.elements / 4;
+  std::uint64_t pieces = 0;  // of all quads
+  for (const std::vector<CodePiece>& quad : layout.quads) pieces += layout.chunks * quad.size();
   const std::uint64_t subs = layout.elements / layout.scale_elements;
   const std::uint64_t codebook = layout.format->layout->codebook.empty() ? 0 : layout.IsSplit(point.dot) ? 2 : 1;
-  const std::uint64_t unpack = layout.planes.size() * 3 + codebook;
   const std::uint64_t multiply = point.dot == Dot::kDot4 || point.dot == Dot::kDot4Signed ? 2
                                  : point.dot == Dot::kMaddBytes                           ? 3
                                                                                           : 6;
   const std::uint64_t block =
-      quads * (unpack + multiply * point.columns) + subs * (3 + 2 * std::uint64_t{point.columns});
+      3 * pieces + quads * (codebook + multiply * point.columns) + subs * (3 + 2 * std::uint64_t{point.columns});
   return block * point.vectors * point.unroll;
 }
 
@@ -274,11 +275,13 @@ std::uint32_t RegistersNeeded(const WeightLayout& layout, const GemvGeometry& po
   const bool has_total = layout.has_scales || layout.chunks > 1;
   const std::uint32_t sums = 1 + (has_total ? 1 : 0) + (layout.has_minimums ? 1 : 0) + point.chains * (1 + halves);
   const bool holds_scales = layout.scale_place == ScalePlace::kHalves || layout.scale_place == ScalePlace::kSpread;
-  const auto words = static_cast<std::uint32_t>(layout.planes.size());
+  std::size_t words = 1;  // from which a code is put together
+  for (const std::vector<CodePiece>& quad : layout.quads) words = std::max(words, quad.size());
   const std::uint32_t codes = 1 + (is_split ? 1 : 0);
   const std::uint32_t tables = layout.format->layout->codebook.empty() ? 0 : is_split ? 2 : 1;
-  return point.vectors * (point.columns * sums + words + codes + (holds_scales ? layout.MinimumWords() : 0)) + tables +
-         broadcast;
+  return point.vectors * (point.columns * sums + static_cast<std::uint32_t>(words) + codes +
+                          (holds_scales ? layout.MinimumWords() : 0)) +
+         tables + broadcast;
 }
 
 }  // namespace boltbeam::kernel

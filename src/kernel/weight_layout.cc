@@ -9,7 +9,7 @@
 namespace boltbeam::kernel {
 namespace {
 
-constexpr std::uint32_t kChunk = 32;        // elements: one word of a plane of one bit
+constexpr std::uint32_t kChunk = 32;        // elements: eight quads of n bits are n words
 constexpr std::uint32_t kMostChunk = 256;   // of blocks that are no multiple of it
 constexpr std::uint32_t kSumsPerGroup = 4;  // minimums per word
 constexpr std::uint32_t kHalfBits = 4;      // of a scale that shares a byte
@@ -22,17 +22,27 @@ std::unexpected<Error> Illegal(const formats::Format& format, std::string reason
               "a format whose layout a kernel can be derived from");
 }
 
-/// The bits of a code split into powers of two, widest first: 6 = 4 + 2.
-std::vector<Plane> SplitIntoPlanes(std::uint32_t bits) {
-  std::vector<Plane> planes;
-  std::uint32_t shift = 0;
-  for (std::uint32_t width = 8; width > 0; width /= 2) {
-    if ((bits & width) == 0) continue;
-    planes.push_back({width, shift, 0});
-    shift += width;
+/// Quads of codes of `bits` bits side by side in words: whole ones first, then what is left over of each byte.
+void PlaceCodes(WeightLayout& layout, std::uint32_t bits) {
+  const std::uint32_t quads = layout.chunk_elements / 4;
+  const std::uint32_t whole = 8 / bits;
+  layout.code_words = (quads * bits + 7) / 8;
+  std::vector<CodePiece> open;  // of a quad whose bits come from several words
+  std::uint32_t have = 0;       // of its bits
+  for (std::uint32_t word = 0; word < layout.code_words; ++word) {
+    for (std::uint32_t i = 0; i < whole; ++i) layout.quads.push_back({{word, i * bits, bits, 0}});
+    for (std::uint32_t at = whole * bits; at < 8;) {
+      const std::uint32_t width = std::min(8 - at, bits - have);
+      open.push_back({word, at, width, have});
+      at += width;
+      have += width;
+      if (have < bits) continue;
+      layout.quads.push_back(std::move(open));
+      open.clear();
+      have = 0;
+    }
   }
-  std::ranges::reverse(planes);
-  return planes;
+  layout.quads.resize(quads);
 }
 
 WeightLayout FloatLayout(const formats::Format& format, std::uint32_t lanes) {
@@ -78,12 +88,9 @@ void PlaceFields(WeightLayout& layout, std::uint32_t bits) {
   layout.scale_offset = at;
   if (layout.has_scales && layout.scale_place == ScalePlace::kBytes) at += layout.SubsPerChunk() * lanes;
   if (layout.has_scales && layout.scale_place == ScalePlace::kWords) at += layout.SubsPerChunk() * 4 * lanes;
-  layout.planes = SplitIntoPlanes(bits);
-  for (Plane& plane : layout.planes) {
-    plane.offset = at;
-    at += (layout.chunk_elements * plane.width + 31) / 32 * 4 * lanes;
-  }
-  layout.chunk_bytes = at;
+  PlaceCodes(layout, bits);
+  layout.code_offset = at;
+  layout.chunk_bytes = at + layout.code_words * 4 * lanes;
   layout.d_offset = layout.chunk_offset + layout.chunks * layout.chunk_bytes;
   const formats::Layout& row = *layout.format->layout;
   const auto bytes = [&](formats::Encoding encoding) {

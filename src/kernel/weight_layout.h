@@ -4,14 +4,15 @@
 // no product needs a horizontal sum. Inside a group, block after block along the contracted dimension, everything lies
 // in the order in which the kernel reads it, so that a thread reads one ascending stream:
 //
-//   [minimum words][chunk: scale bytes, narrow plane words, wide plane words] ... [d][m]
+//   [minimum words][chunk: scale bytes, words of codes] ... [d][m]
 //
-// A chunk is 32 elements, or more where a sub-block or a block asks for it. A plane holds `width` bits of each code;
-// one of its words holds 32 / width elements, element 4j + i in byte i at bit width * j, so that a shift and a mask
-// give four codes ready for a byte dot product; the last word of a chunk may be part empty. Codes that are signed in
-// the file (or looked up in a codebook) are stored biased, as unsigned bytes need. Scales share bytes with minimums
-// where both fit, or are written out in more bytes for fewer instructions (ScaleForm). All of it is derived from the
-// format's layout row.
+// A chunk is 32 elements, or more where a sub-block or a block asks for it. Its codes are taken four at a time, a quad,
+// element 4q + i in byte i of a word, so that a shift and a mask give four codes ready for a byte dot product. Each
+// byte holds as many whole codes as fit (of 3 bits two, of 6 one), and the bits that are left over, word after word,
+// hold further quads in pieces: eight quads of n bits fill n words. (Against planes of 4 and 2 bits that is two
+// instructions less a quad of 6 bits.) Codes that are signed in the file (or looked up in a codebook) are stored
+// biased, as unsigned bytes need. Scales share bytes with minimums where both fit, or are written out in more bytes for
+// fewer instructions (ScaleForm). All of it is derived from the format's layout row.
 #pragma once
 
 #include <cstdint>
@@ -59,16 +60,18 @@ struct GemvGeometry {
   friend bool operator==(const GemvGeometry&, const GemvGeometry&) = default;
 };
 
-struct Plane {
-  std::uint32_t width = 0;   // bits of the code
-  std::uint32_t shift = 0;   // where they belong in the code
-  std::uint32_t offset = 0;  // bytes from the start of a chunk
+/// Bits of a quad's four codes, the same ones of each: where they lie and where they belong.
+struct CodePiece {
+  std::uint32_t word = 0;   // of the chunk's words of codes
+  std::uint32_t bit = 0;    // the first one, of each byte of the word
+  std::uint32_t width = 0;  // bits
+  std::uint32_t shift = 0;  // where they belong in the code
 };
 
 /// Where the whole numbers of sub-block scales lie. Minimums are a byte each, four to a word, before the chunks.
 enum class ScalePlace : std::uint8_t {
-  kBytes,   // a byte each, before the chunk's planes
-  kWords,   // a word each, before the chunk's planes
+  kBytes,   // a byte each, before the chunk's codes
+  kWords,   // a word each, before the chunk's codes
   kHalves,  // in the low half of the minimum's byte, whose high half is the minimum: both have four bits at most
   kSpread,  // their low four bits two to a byte after the minimums, the others above the minimum: at most twelve in all
 };
@@ -86,12 +89,13 @@ struct WeightLayout {
   std::uint32_t scale_elements = 0;  // per sub-block (a chunk when a block has no sub-scales)
   bool has_scales = false, has_minimums = false, has_m = false;
   ScalePlace scale_place = ScalePlace::kBytes;
-  bool has_signed_scales = false;  // of kBytes
-  std::int32_t scale_bias = 0;     // to be subtracted from a stored scale
-  std::int32_t bias = 0;           // subtracted from every stored code
-  std::int32_t code_max = 0;       // largest stored code
-  std::vector<Plane> planes;       // narrow first
-  std::uint32_t scale_offset = 0;  // in a chunk
+  bool has_signed_scales = false;                   // of kBytes
+  std::int32_t scale_bias = 0;                      // to be subtracted from a stored scale
+  std::int32_t bias = 0;                            // subtracted from every stored code
+  std::int32_t code_max = 0;                        // largest stored code
+  std::vector<std::vector<CodePiece>> quads;        // of a chunk: the pieces of each
+  std::uint32_t code_words = 0;                     // of a chunk and row
+  std::uint32_t scale_offset = 0, code_offset = 0;  // in a chunk
   std::uint32_t chunk_offset = 0, chunk_bytes = 0;
   std::uint32_t d_offset = 0, m_offset = 0;
   std::uint32_t d_bytes = 0, m_bytes = 0;  // of a row

@@ -84,6 +84,9 @@ TEST(AttentionGeometry, NearlyTheSameInCodes) { ExpectAllNear("tiny-llama:F32", 
 TEST(AttentionGeometry, WhatIsNotLegalIsRefusedWithTheReason) {
   EXPECT_EQ(ParseGeometryChoice("attention:speed=9").error().code, Code::kUsage);
   EXPECT_EQ(ParseGeometryChoice("attention:lanes=x").error().code, Code::kUsage);
+  for (const char* piece : {"tails:piece=0", "tails:piece=", "tails:piece=1k", "tails:rows=1", "tails:piece=-1"}) {
+    EXPECT_EQ(ParseGeometryChoice(piece).error().code, Code::kUsage) << piece;
+  }
   kernel::AttentionShape shape;
   shape.head_dim = 64;
   const kernel::VectorFacts facts{.lanes = 8, .registers = 16};

@@ -155,7 +155,7 @@ TEST(EngineTest, EveryRouteAndAnyNumberOfThreadsGivesTheSameLogits) {
       options.threads = threads;
       options.without = without;
       for (const Route& route : Routes()) options.with.push_back(route.name);
-      options.piece_bytes = 1;
+      options.geometry = {*ParseGeometryChoice("tails:piece=1")};
       const Loaded loaded = Load(path, options);
       for (const Route& route : Routes()) {
         const bool is_off = std::ranges::find(without, route.name) != without.end();

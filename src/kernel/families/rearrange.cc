@@ -120,12 +120,10 @@ class Rearrange {
                  base + layout_.scale_offset + std::int64_t{sub} * bytes * lanes_);
       }
     }
-    for (const Plane& plane : layout_.planes) {
-      b_.Note(fmt::format("codes of elements {} to {}: {} bit(s) from bit {}", first, last, plane.width, plane.shift));
-      for (std::uint32_t word = 0; word * 32 < layout_.chunk_elements * plane.width; ++word) {
-        b_.Store(target_, to, PlaneWord(from, chunk, plane, word), Memory::kWord,
-                 base + plane.offset + std::int64_t{word} * 4 * lanes_);
-      }
+    b_.Note(fmt::format("codes of elements {} to {}", first, last));
+    for (std::uint32_t word = 0; word < layout_.code_words; ++word) {
+      b_.Store(target_, to, CodeWord(from, first, word), Memory::kWord,
+               base + layout_.code_offset + std::int64_t{word} * 4 * lanes_);
     }
   }
 
@@ -146,26 +144,25 @@ class Rearrange {
     return scale - (field.bias - layout_.scale_bias);
   }
 
-  Value PlaneWord(Value from, std::uint32_t chunk, const Plane& plane, std::uint32_t word) {
-    const std::uint32_t quads = 8 / plane.width;
+  /// A word of the chunk whose first element is `first`.
+  Value CodeWord(Value from, std::uint32_t first, std::uint32_t word) {
     WordSource source;
     source.fill(-1);
-    for (std::uint32_t bit = 0; bit < 32; ++bit) {
-      const std::uint32_t byte = bit / 8;
-      const std::uint32_t quad = bit % 8 / plane.width;
-      const std::uint32_t in_chunk = (word * quads + quad) * 4 + byte;
-      if (in_chunk >= layout_.chunk_elements) continue;  // the last word may be part empty
-      const std::uint32_t element = chunk * layout_.chunk_elements + in_chunk;
-      source[bit] = SourceBit(row_.codes, element, plane.shift + bit % plane.width);
+    std::uint32_t flips = 0;
+    for (std::uint32_t quad = 0; quad < layout_.quads.size(); ++quad) {
+      for (const CodePiece& piece : layout_.quads[quad]) {
+        if (piece.word != word) continue;
+        for (std::uint32_t bit = 0; bit < 4 * piece.width; ++bit) {
+          const std::uint32_t byte = bit / piece.width;
+          const std::uint32_t of_piece = bit % piece.width;
+          const std::uint32_t at = 8 * byte + piece.bit + of_piece;
+          source[at] = SourceBit(row_.codes, first + 4 * quad + byte, piece.shift + of_piece);
+          if (row_.codes.is_signed && piece.shift + of_piece + 1 == row_.codes.bits) flips |= 1U << at;
+        }
+      }
     }
-    Value value = Assemble(from, source);
-    if (row_.codes.is_signed && plane.shift + plane.width == row_.codes.bits) {  // signed -> biased: flip the top bit
-      const std::uint32_t top = 1U << (plane.width - 1);
-      std::uint32_t flips = 0;
-      for (std::uint32_t at = 0; at < 32; at += plane.width) flips |= top << at;
-      value = value ^ b_.U32(flips, lanes_);
-    }
-    return value;
+    const Value value = Assemble(from, source);
+    return flips == 0 ? value : value ^ b_.U32(flips, lanes_);  // signed -> biased: flip the top bit
   }
 
   /// Shifts and masks that gather one word's bits from the block, the same for every row: lanes are rows.

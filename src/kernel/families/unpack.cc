@@ -77,14 +77,7 @@ void Unpack::GatherScales() {
 void Unpack::BeginChunk(std::uint32_t chunk) {
   chunk_at_ = layout_.chunk_offset + std::int64_t{chunk} * layout_.chunk_bytes;
   ReadScales(chunk);
-  words_.assign(layout_.planes.size(), {});
-  for (std::size_t p = 0; p + 1 < layout_.planes.size(); ++p) {  // the widest plane is read as it is used
-    const Plane& plane = layout_.planes[p];
-    b_.Note(fmt::format("{} bit(s) of every code, from bit {}", plane.width, plane.shift));
-    for (std::uint32_t word = 0; word * 32 < plane.width * layout_.chunk_elements; ++word) {
-      words_[p].push_back(Words(chunk_at_ + plane.offset + std::int64_t{word} * 4 * layout_.lanes));
-    }
-  }
+  words_.clear();
 }
 
 void Unpack::ReadScales(std::uint32_t chunk) {
@@ -118,21 +111,22 @@ Rows Unpack::StoredScale(std::uint32_t chunk, std::uint32_t sub) {
   return scale - layout_.scale_bias;
 }
 
-/// Four codes of every row, one a byte.
+/// Four codes of every row, one a byte. A word is read when the first of its codes is wanted.
 Rows Unpack::Codes(std::uint32_t quad) {
   Rows codes;
-  for (std::size_t p = 0; p < layout_.planes.size(); ++p) {
-    const Plane& plane = layout_.planes[p];
-    const std::uint32_t quads = 8 / plane.width;  // in a word
-    if (words_[p].size() <= quad / quads) {
-      words_[p].push_back(Words(chunk_at_ + plane.offset + std::int64_t{quad / quads} * 4 * layout_.lanes));
+  bool is_first = true;
+  for (const CodePiece& piece : layout_.quads[quad]) {
+    while (words_.size() <= piece.word) {
+      words_.push_back(
+          Words(chunk_at_ + layout_.code_offset + static_cast<std::int64_t>(words_.size()) * 4 * layout_.lanes));
     }
     // One shift from where the bits lie to where they belong, then a mask.
-    const auto down = static_cast<std::int32_t>(plane.width * (quad % quads)) - static_cast<std::int32_t>(plane.shift);
-    Rows bits = words_[p][quad / quads];
+    const auto down = static_cast<std::int32_t>(piece.bit) - static_cast<std::int32_t>(piece.shift);
+    Rows bits = words_[piece.word];
     if (down != 0) bits = down > 0 ? Shr(bits, down) : Shl(bits, -down);
-    if (plane.width < 8) bits = bits & b_.U32(0x01010101U * (((1U << plane.width) - 1) << plane.shift), lanes_);
-    codes = p == 0 ? bits : codes | bits;
+    if (piece.width < 8) bits = bits & b_.U32(0x01010101U * (((1U << piece.width) - 1) << piece.shift), lanes_);
+    codes = is_first ? bits : codes | bits;
+    is_first = false;
   }
   return codes;
 }

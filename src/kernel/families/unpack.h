@@ -26,7 +26,7 @@ class Unpack {
   MinimumPairs Minimums(std::uint32_t word);
   /// Puts the scales of kSpread together, four to a word.
   void GatherScales();
-  /// Reads the scales and the narrow planes of a chunk.
+  /// Reads the scales of a chunk.
   void BeginChunk(std::uint32_t chunk);
   /// Of a sub-block of the chunk: whole numbers, or f32 where the format encodes them so.
   [[nodiscard]] const Rows& ScaleOf(std::uint32_t sub) const { return scales_[sub]; }
@@ -57,9 +57,9 @@ class Unpack {
   Value weights_;
   std::int64_t at_ = 0, chunk_at_ = 0;
   std::string turn_;
-  std::vector<Rows> scale_words_;         // of kHalves and kSpread, four to a word
-  std::vector<Rows> scales_;              // of the chunk
-  std::vector<std::vector<Rows>> words_;  // of the chunk: [plane][word]
+  std::vector<Rows> scale_words_;  // of kHalves and kSpread, four to a word
+  std::vector<Rows> scales_;       // of the chunk
+  std::vector<Rows> words_;        // of the chunk's codes, as far as they have been read
 };
 
 }  // namespace boltbeam::kernel
