@@ -26,6 +26,27 @@ TEST(ChipMeasureProgram, FactsAreKeptAndRemembered) {
   const auto read = std::ranges::find(facts, "read_bandwidth_gb_s", [](const json& fact) { return fact.at("name"); });
   ASSERT_NE(read, facts.end()) << measured.output;
   EXPECT_GT(read->at("value").get<double>(), 0);
+  const auto value = [&](const std::string& name) {
+    const auto fact = std::ranges::find(facts, name, [](const json& one) { return one.at("name").get<std::string>(); });
+    EXPECT_NE(fact, facts.end()) << name;
+    return fact == facts.end() ? -1 : fact->at("value").get<double>();
+  };
+  for (const char* name : {"copy_bandwidth_gb_s", "write_bandwidth_gb_s", "memory_latency_ns", "bytes_in_flight",
+                           "read_bandwidth_again_gb_s.threads_1", "vector_instructions_s.threads_1", "fma_f32_flop_s",
+                           "dot_i8_flop_s", "madd_i8_flop_s", "madd_i16_flop_s"}) {
+    EXPECT_GT(value(name), 0) << name;
+  }
+  for (const char* name : {"read_bandwidth_drift", "vector_instructions_s.drift", "fma_f32_flop_s.drift"}) {
+    EXPECT_GE(value(name), 0) << name;
+  }
+  EXPECT_NEAR(value("bytes_in_flight"), value("read_bandwidth_gb_s") * value("memory_latency_ns"),
+              0.001 * value("bytes_in_flight"));
+  const auto issue = std::ranges::find(facts, "vector_instructions_s",
+                                       [](const json& one) { return one.at("name").get<std::string>(); });
+  const std::string method = issue == facts.end() ? "" : issue->at("method").get<std::string>();
+  for (const char* sweep : {"grid 1", "; accumulators 8, 10, 12, 16: ", "; grid again with ", "; drift "}) {
+    EXPECT_NE(method.find(sweep), std::string::npos) << method;
+  }
 
   const ProgramOutcome listed = RunBoltbeam("ledger list --kind chip_facts" + home);
   EXPECT_NE(listed.output.find(fmt::format("{} facts", facts.size())), std::string::npos) << listed.output;

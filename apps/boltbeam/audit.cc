@@ -113,8 +113,7 @@ Result<void> RunAudit(const Arguments& arguments, const Globals& globals) {
   BOLTBEAM_ASSIGN(const auto session, engine->NewSession());
   BOLTBEAM_ASSIGN(options.plans, audit::PartPlans(*engine, seen, machine));
   options.facts.idle_routes = audit::IdleRoutes(*engine);
-  options.facts.latency_ns =
-      machine.Get("memory_latency_loaded_ns").value_or(machine.Get("memory_latency_ns").value_or(0));
+  options.facts.latencies = roofline::LatenciesOf(machine);
   options.facts.reference_gb_s =
       machine.Get(fmt::format("read_bandwidth_gb_s.threads_{}", engine->options().threads)).value_or(0);
 

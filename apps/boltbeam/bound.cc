@@ -7,7 +7,7 @@
 #include "base/paths.h"
 #include "chip/facts.h"
 #include "commands.h"
-#include "kernel/instruction_count.h"
+#include "engine/code_roof.h"
 #include "loading.h"
 #include "model/model.h"
 #include "roofline/bound.h"
@@ -16,7 +16,7 @@ namespace boltbeam::app {
 namespace {
 
 struct Arguments {
-  std::string model, chip, cache_k = "f16", cache_v = "f16";
+  std::string model, chip, isa, cache_k = "f16", cache_v = "f16";
   roofline::BoundOptions options{{0, 512, 4096}, 1, 0};
   std::optional<double> bandwidth_gb_s, peak_flop_s;
 };
@@ -25,20 +25,14 @@ struct Arguments {
 std::string RefuseNegative(std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }
 
 Result<chip::Chip> ChipOf(const Globals& globals, const Arguments& arguments) {
-  const base::Paths paths = base::ResolvePaths(globals.home);
-  if (arguments.chip.empty()) return chip::ThisMachine(paths.data.string());
-  return chip::FindChip(arguments.chip, paths.config.string());
-}
-
-/// What this program's own products spend on a weight of each of the model's formats.
-void AddInstructions(const model::Model& model, const chip::Chip& chip, roofline::Roof& roof) {
-  const kernel::VectorFacts facts = kernel::VectorFactsOf(chip);
-  for (const model::Tensor& tensor : model.tensors()) {
-    if (roof.instructions_per_weight.contains(tensor.format->name)) continue;
-    if (const auto count = kernel::InstructionsPerWeight(*tensor.format, facts)) {
-      roof.instructions_per_weight[tensor.format->name] = *count;
-    }
+  if (arguments.chip.empty()) {
+    EngineFlags flags;
+    flags.isa = arguments.isa;
+    return MachineFor(globals, flags);
   }
+  BOLTBEAM_ASSIGN(chip::Chip chip, chip::FindChip(arguments.chip, base::ResolvePaths(globals.home).config.string()));
+  BOLTBEAM_TRY(HoldTo(chip, arguments.isa));
+  return chip;
 }
 
 Result<void> Bound(const Globals& globals, const Arguments& arguments) {
@@ -47,7 +41,7 @@ Result<void> Bound(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const chip::Chip chip, ChipOf(globals, arguments));
   BOLTBEAM_ASSIGN(roofline::Roof roof, roofline::RoofOf(chip, arguments.bandwidth_gb_s, arguments.peak_flop_s));
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
-  if (roof.vector_instructions_s) AddInstructions(model, chip, roof);
+  engine::AddCode(model, chip, options, roof);
   BOLTBEAM_ASSIGN(const roofline::Bound bound, roofline::ComputeBound(model, roof, options));
   return WriteOutput(globals, report::BoundReport(model, chip, bound, report::FormOf(globals.format)));
 }
@@ -70,6 +64,7 @@ void AddBoundCommand(CLI::App& app, Globals& globals, const std::string& name, c
       ->capture_default_str();
   command->add_option(prompt_flags, arguments->options.prompt, "A prompt of N tokens, computed together")
       ->check(CLI::Validator(RefuseNegative, ""));
+  AddIsa(*command, arguments->isa);
   AddCacheTypes(*command, arguments->cache_k, arguments->cache_v);
   command->add_option("--bandwidth", arguments->bandwidth_gb_s, "Divide by this many GB/s (1 GB = 1e9 bytes)");
   command->add_option("--peak", arguments->peak_flop_s, "Divide by this many FLOP/s");

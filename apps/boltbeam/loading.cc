@@ -97,11 +97,16 @@ void AddIsa(CLI::App& command, std::string& isa) {
 
 Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags) {
   BOLTBEAM_ASSIGN(chip::Chip machine, chip::ThisMachine(base::ResolvePaths(globals.home).data.string()));
-  if (flags.isa.empty()) return machine;
-  BOLTBEAM_TRY(chip::HoldTo(machine, flags.isa));
-  machine.id += "-" + flags.isa;  // what is found out of it is not true of all of the machine
-  machine.name += fmt::format(" held to {}", flags.isa);
+  BOLTBEAM_TRY(HoldTo(machine, flags.isa));
   return machine;
+}
+
+Result<void> HoldTo(chip::Chip& chip, const std::string& isa) {
+  if (isa.empty()) return {};
+  BOLTBEAM_TRY(chip::HoldTo(chip, isa));
+  chip.id += "-" + isa;  // what is found out of it is not true of all of the machine
+  chip.name += fmt::format(" held to {}", isa);
+  return {};
 }
 
 void AddCacheTypes(CLI::App& command, std::string& keys, std::string& values) {

@@ -46,6 +46,9 @@ void AddIsa(CLI::App& command, std::string& isa);
 /// This machine as the engine is to see it: held to flags.isa, and named so. kUsage when it lacks the set.
 Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags);
 
+/// Holds a chip to an instruction set and names it so; empty: to none. kUsage when it lacks the set.
+Result<void> HoldTo(chip::Chip& chip, const std::string& isa);
+
 /// Fills in what every command sets the same way: threads, KV format, folders, progress, Ctrl-C.
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
                                                    const EngineFlags& flags, std::uint64_t context);

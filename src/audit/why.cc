@@ -148,11 +148,11 @@ class Finder {
       if (part.hot_ns > 0) {
         evidence += fmt::format("; alone {}, out of the caches {}", Us(part.cold_ns), Us(part.hot_ns));
       }
-      if (facts_.latency_ns > 0) {
-        evidence +=
-            fmt::format("; {:.0f} ns of latency need {:.1f} kB in flight; at its rate {:.1f} were", facts_.latency_ns,
-                        roofline::BytesInFlight(a_.read_bandwidth_gb_s, facts_.latency_ns) / 1e3,
-                        roofline::BytesInFlight(rate, facts_.latency_ns) / 1e3);
+      const std::string asked = InFlightText(roofline::InFlightAt(a_.read_bandwidth_gb_s, facts_.latencies));
+      const roofline::InFlight had = roofline::InFlightAt(rate, facts_.latencies);
+      if (!asked.empty()) {
+        evidence += fmt::format("; in flight: {}, {:.1f} at its own rate", asked,
+                                had.bytes_loaded.value_or(had.bytes.value_or(0)) / 1e3);
       }
       // Alone it is at its floor: all that speaks against the token is how far beyond the band it is.
       Add(kind, &part, kind == "rate" ? excess : excess - a_.band * part.floor_ns, std::move(evidence),

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "audit/account.h"
+#include "roofline/in_flight.h"
 
 namespace boltbeam::audit {
 
@@ -30,7 +31,7 @@ struct SessionFacts {
   double other_cpus = 0;                 // that other processes of this machine kept busy
   double barrier_ns = 0;                 // of a barrier among the same threads that does nothing else
   double reference_gb_s = 0;             // what so many threads read when this chip was measured
-  double latency_ns = 0;                 // of a load from memory
+  roofline::Latencies latencies;         // of a load from memory
   std::vector<std::string> idle_routes;  // fusions that exist and that the plan does not take
 };
 

@@ -37,6 +37,8 @@ struct Loop {
 
 }  // namespace
 
+bool NamesVectorRegister(std::string_view line) { return !VectorRegisters(line).empty(); }
+
 ListingFacts FactsOfListing(std::string_view assembly) {
   ListingFacts facts;
   std::set<int> registers;

@@ -15,4 +15,7 @@ struct ListingFacts {
 /// Reads what EmitListing prints as assembly, of x86-64 and arm64.
 ListingFacts FactsOfListing(std::string_view assembly);
 
+/// Whether a line of assembly names a vector register: xmm, ymm, zmm; or v, q.
+bool NamesVectorRegister(std::string_view line);
+
 }  // namespace boltbeam::codegen

@@ -6,6 +6,8 @@
 #include <bit>
 #include <charconv>
 
+#include "base/checked.h"
+
 namespace boltbeam::engine {
 namespace {
 
@@ -39,6 +41,24 @@ Result<void> TurnOne(std::string_view word, kernel::AttentionShape& shape) {
   return {};
 }
 
+kernel::CacheElement ElementOf(const formats::Format& format) {
+  const std::optional<formats::Encoding> encoding = format.layout->encoding;
+  if (!encoding) return {kernel::Memory::kU8, format.elements};
+  return {*encoding == formats::Encoding::kF16 ? kernel::Memory::kF16 : kernel::Memory::kWord};
+}
+
+/// Whole blocks of a head's dims.
+Result<void> CheckCache(const model::CacheFormats& cache, std::uint32_t head_dim) {
+  for (const formats::Format* format : {cache.keys, cache.values}) {
+    if (!model::CanCache(*format) || head_dim % format->elements != 0) {
+      return Fail(Code::kKernelIllegal, fmt::format("a KV cache in {}", format->name),
+                  fmt::format("heads of {} dimensions", head_dim),
+                  fmt::format("a multiple of the {} that share a scale, or another -ctk, -ctv", format->elements));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<kernel::AttentionShape> TurnAttention(std::string_view knobs, kernel::AttentionShape shape) {
@@ -66,6 +86,7 @@ std::string AttentionFault(const kernel::AttentionShape& shape, const kernel::Ve
     return fmt::format("chunks of {} positions, a power of two from {} to {} is possible", shape.chunk, kLeastChunk,
                        kMostChunk);
   }
+  if (const std::string overflow = kernel::SumOverflow(shape); !overflow.empty()) return overflow;
   if (shape.dot == kernel::Dot::kDot4 && !facts.has_dot4) return "no four-way dot product of bytes there";
   return {};
 }
@@ -80,6 +101,29 @@ Result<kernel::AttentionShape> AttentionFor(std::span<const GeometryChoice> choi
   }
   if (fault.empty()) return shape;
   return Fail(Code::kKernelIllegal, "geometry of attention", AttentionText(shape) + ": " + fault, "a legal geometry");
+}
+
+Result<kernel::AttentionShape> AttentionShapeOf(const model::Model& model, const Options& options,
+                                                const kernel::VectorFacts& facts) {
+  const model::HyperParameters& hyper = model.hyper();
+  BOLTBEAM_TRY(CheckCache(options.cache, hyper.head_dim));
+  kernel::AttentionShape shape;
+  shape.heads = hyper.heads;
+  shape.kv_heads = hyper.kv_heads;
+  shape.head_dim = hyper.head_dim;
+  shape.rope_dims = hyper.rope_dims;
+  shape.rope_neox = model.architecture().rope == model::RopeKind::kNeox;
+  shape.has_norm = model.architecture().qk_norm;
+  shape.epsilon = static_cast<float>(hyper.rms_epsilon);
+  shape.scale = static_cast<float>(hyper.attention_scale);
+  shape.key = ElementOf(*options.cache.keys);
+  shape.value = ElementOf(*options.cache.values);
+  shape.dot = facts.has_dot4 ? kernel::Dot::kDot4 : kernel::Dot::kMaddHalves;
+  shape.lanes = facts.lanes;
+  shape.registers = facts.registers;
+  BOLTBEAM_ASSIGN(shape, AttentionFor(options.geometry, shape, facts));
+  shape.context = AlignUp<std::uint64_t>(options.context, shape.chunk);
+  return shape;
 }
 
 }  // namespace boltbeam::engine

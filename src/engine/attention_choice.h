@@ -6,9 +6,11 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "engine/engine.h"
 #include "engine/geometry_choice.h"
 #include "kernel/families/attention.h"
 #include "kernel/geometry.h"
+#include "model/model.h"
 
 namespace boltbeam::engine {
 
@@ -28,5 +30,10 @@ std::string AttentionFault(const kernel::AttentionShape& shape, const kernel::Ve
 /// Every choice for attention, in order. kKernelIllegal with the reason when the result can't run.
 Result<kernel::AttentionShape> AttentionFor(std::span<const GeometryChoice> choices, kernel::AttentionShape shape,
                                             const kernel::VectorFacts& facts);
+
+/// How a model's attention runs while options.context positions fit: with the options' choices and cache formats.
+/// kKernelIllegal when a head's dims are no whole blocks of a cache's format, and as AttentionFor.
+Result<kernel::AttentionShape> AttentionShapeOf(const model::Model& model, const Options& options,
+                                                const kernel::VectorFacts& facts);
 
 }  // namespace boltbeam::engine

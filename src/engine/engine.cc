@@ -23,46 +23,6 @@ constexpr std::uint64_t kDefaultContext = 4096;
 constexpr std::uint64_t kMaxContext = 1ULL << 24;  // an address of a cache must fit 64 bits with room to spare
 constexpr std::uint32_t kMaxPromptBatch = 512;
 
-kernel::CacheElement ElementOf(const formats::Format& format) {
-  const std::optional<formats::Encoding> encoding = format.layout->encoding;
-  if (!encoding) return {kernel::Memory::kU8, format.elements};
-  return {*encoding == formats::Encoding::kF16 ? kernel::Memory::kF16 : kernel::Memory::kWord};
-}
-
-/// Whole blocks of a head's dims.
-Result<void> CheckCache(const model::CacheFormats& cache, std::uint32_t head_dim) {
-  for (const formats::Format* format : {cache.keys, cache.values}) {
-    if (!model::CanCache(*format) || head_dim % format->elements != 0) {
-      return Fail(Code::kKernelIllegal, fmt::format("a KV cache in {}", format->name),
-                  fmt::format("heads of {} dimensions", head_dim),
-                  fmt::format("a multiple of the {} that share a scale, or another -ctk, -ctv", format->elements));
-    }
-  }
-  return {};
-}
-
-Result<kernel::AttentionShape> AttentionShapeOf(const model::Model& model, const Options& options,
-                                                const kernel::VectorFacts& facts) {
-  const model::HyperParameters& hyper = model.hyper();
-  kernel::AttentionShape shape;
-  shape.heads = hyper.heads;
-  shape.kv_heads = hyper.kv_heads;
-  shape.head_dim = hyper.head_dim;
-  shape.rope_dims = hyper.rope_dims;
-  shape.rope_neox = model.architecture().rope == model::RopeKind::kNeox;
-  shape.has_norm = model.architecture().qk_norm;
-  shape.epsilon = static_cast<float>(hyper.rms_epsilon);
-  shape.scale = static_cast<float>(hyper.attention_scale);
-  shape.key = ElementOf(*options.cache.keys);
-  shape.value = ElementOf(*options.cache.values);
-  shape.dot = facts.has_dot4 ? kernel::Dot::kDot4 : kernel::Dot::kMaddHalves;
-  shape.lanes = facts.lanes;
-  shape.registers = facts.registers;
-  BOLTBEAM_ASSIGN(shape, AttentionFor(options.geometry, shape, facts));
-  shape.context = AlignUp<std::uint64_t>(options.context, shape.chunk);
-  return shape;
-}
-
 Result<Options> FillIn(const model::Model& model, const chip::Chip& machine, Options options) {
   const std::vector<int> cpus = chip::UsableCpus();
   BOLTBEAM_ASSIGN(options.piece_bytes, PieceBytes(options.geometry, options.piece_bytes));
@@ -106,7 +66,6 @@ class MachineEngine final : public Engine {
     facts_ = kernel::VectorFactsOf(chip);
     machine_.model = &model_;
     machine_.options = options_;
-    BOLTBEAM_TRY(CheckCache(options_.cache, model_.hyper().head_dim));
     BOLTBEAM_ASSIGN(machine_.attention, AttentionShapeOf(model_, options_, facts_));
     const model::HyperParameters& hyper = model_.hyper();
     BOLTBEAM_ASSIGN(machine_.rope_frequencies, RopeFrequencies(model_, hyper.rope_base, hyper.rope_frequency_scale));

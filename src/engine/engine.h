@@ -69,6 +69,8 @@ struct StepInfo {
 /// that does most of it.
 struct PlanCost {
   double barriers = 0, calls = 0, bytes = 0, instructions = 0;  // bytes and vector instructions of small vectors
+  // Of the streams, the bytes of the thread that has most of each phase: with fewer barriers unequal shares even out.
+  double streamed = 0;
 };
 
 /// Time stamps of one token, in ticks of the steady counter (measure::Clock gives nanoseconds). [thread][step] and

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <string_view>
 
+#include "chip/rates.h"
+
 namespace boltbeam::engine {
 namespace {
 
 PlanCost Difference(const PlanCost& more, const PlanCost& less) {
   return {more.barriers - less.barriers, more.calls - less.calls, more.bytes - less.bytes,
-          more.instructions - less.instructions};
+          more.instructions - less.instructions, more.streamed - less.streamed};
 }
 
 /// The first of these facts that is known; else the first one's name is what is missing.
@@ -23,20 +25,47 @@ std::optional<double> FirstOf(const chip::Chip& machine, std::initializer_list<s
 
 }  // namespace
 
-std::optional<double> AtMostNs(const PlanCost& saved, const chip::Chip& machine, std::string& missing) {
+double BarrierWaits::LongestNs(double barriers) const {
+  std::vector<double> sorted = ns;
+  std::ranges::sort(sorted, std::ranges::greater{});
+  double sum = 0, left = barriers;
+  for (const double wait : sorted) {
+    if (left < 1) break;
+    sum += wait;
+    --left;
+  }
+  // More than the plan has, as the plan without the route may: those beyond are like these.
+  return left >= 1 ? sum * barriers / static_cast<double>(sorted.size()) : sum;
+}
+
+void FillIn(RouteBound& bound, const chip::Chip& machine, const BarrierWaits& waits) {
+  std::string& missing = bound.missing;
   missing.clear();
+  const PlanCost& saved = bound.saved;
+  const auto threads = chip::ThreadsMeasured(machine, "vector_instructions_s");
   const auto barrier_ns = FirstOf(machine, {"barrier_ns"}, missing);
   const auto call_ns = FirstOf(machine, {"memory_latency_loaded_ns", "memory_latency_ns"}, missing);
   const auto bytes_ns = FirstOf(machine, {"read_bandwidth_gb_s.threads_1", "read_bandwidth_gb_s"}, missing);
-  const auto instructions = FirstOf(machine, {"vector_instructions_s"}, missing);
-  if (!barrier_ns || !call_ns || !bytes_ns || !instructions) return std::nullopt;
-  const double threads = std::max(1.0, machine.Get("cores").value_or(1));  // that the rate was measured on
+  // A thread is slowest when all of them issue.
+  const auto issued = chip::RateOn(machine, "vector_instructions_s", threads);
+  if (!issued && missing.empty()) missing = "vector_instructions_s";
+  std::optional<double> at_barriers = 0;
+  if (saved.barriers > 0) {
+    const auto fact = waits.ns.empty() ? FirstOf(machine, {"barrier_wait_ns"}, missing) : std::nullopt;
+    bound.waits_from = waits.ns.empty() ? "barrier_wait_ns" : "this plan's tokens";
+    at_barriers = !waits.ns.empty() ? waits.LongestNs(saved.barriers)
+                  : fact            ? std::optional(saved.barriers * *fact)
+                                    : std::nullopt;
+  }
+  if (!missing.empty() || !at_barriers) return;
+  bound.waits_ns = *at_barriers + std::max(0.0, saved.streamed) / *bytes_ns;
   const double ns = saved.barriers * *barrier_ns + saved.calls * *call_ns + saved.bytes / *bytes_ns +
-                    saved.instructions / (*instructions / threads) * 1e9;
-  return std::max(0.0, ns);
+                    saved.instructions / (*issued / threads) * 1e9 + *bound.waits_ns;
+  bound.at_most_ns = std::max(0.0, ns);
 }
 
-Result<std::vector<RouteBound>> RouteBounds(const Engine& engine, const chip::Chip& machine) {
+Result<std::vector<RouteBound>> RouteBounds(const Engine& engine, const chip::Chip& machine,
+                                            const BarrierWaits& waits) {
   std::vector<RouteBound> bounds;
   for (const Route& route : Routes()) {
     RouteBound bound;
@@ -46,7 +75,7 @@ Result<std::vector<RouteBound>> RouteBounds(const Engine& engine, const chip::Ch
     BOLTBEAM_ASSIGN(const PlanCost with, engine.Cost({route.name}, {}));
     BOLTBEAM_ASSIGN(const PlanCost without, engine.Cost({}, {route.name}));
     bound.saved = Difference(without, with);
-    if (route.saves.empty()) bound.at_most_ns = AtMostNs(bound.saved, machine, bound.missing);
+    if (route.saves.empty()) FillIn(bound, machine, waits);
     bounds.push_back(std::move(bound));
   }
   return bounds;

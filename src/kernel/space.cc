@@ -92,6 +92,9 @@ class Judge {
     if (layout.IsSplit(point_.dot) && layout.format->layout->codebook.empty()) {
       Refuse(Refusal::kOverflow, fmt::format("pairs of codes up to {} need more than 16 bits", layout.code_max));
     }
+    if (std::string overflow = SumOverflow(layout); !overflow.empty()) {
+      Refuse(Refusal::kOverflow, std::move(overflow));
+    }
     const bool has_form = !layout.is_float && layout.scales == point_.scales;
     if (point_.scales != ScaleForm::kPacked && !has_form) {
       Refuse(Refusal::kNoMeaning, "no block has a scale");

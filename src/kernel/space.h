@@ -33,7 +33,7 @@ enum class Refusal : std::uint8_t {
   kInstruction,   // that the chip lacks
   kRegisters,     // too few
   kDivisibility,  // of shape, block and knobs
-  kOverflow,      // of 16 bits
+  kOverflow,      // of 16 or 32 bits
   kCodeSize,      // more instructions a turn than are worth compiling
   kFormat,        // can't be had with this instruction, or at all
   kNoMeaning,     // the same program as another point

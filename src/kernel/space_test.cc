@@ -1,5 +1,6 @@
 #include "kernel/space.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -125,6 +126,53 @@ TEST(SpaceTest, SaysWhyAPointIsNotLegal) {
             "only pairs of bytes are added in 16 bits\n");
   EXPECT_EQ(why("Q4_K", "chains=2,depth=8", kAvx2, Refusal::kNoMeaning), "2 chains of 8 pairs: a sub-block has 8\n");
   EXPECT_EQ(why("Q4_K", "unroll=0", kAvx2, Refusal::kNoMeaning), "a knob at 0 makes no product\n");
+}
+
+/// A row that somebody might add: blocks of 8-bit codes, and scales of 8 bits for every 32 of them.
+formats::Format Wide(std::uint32_t elements) {
+  const std::uint32_t subs = elements / 32, bytes = elements + subs + 2;
+  const std::string types = fmt::format(
+      R"({{"types": [{{"name": "W", "type": 200, "elements": {}, "bytes": {}, "source": "this test"}}],
+          "removed_types": []}})",
+      elements, bytes);
+  const std::string rows = fmt::format(
+      R"({{"formats": [{{"name": "W", "elements": {0}, "bytes": {1}, "elements_per_scale": 32,
+        "codes": {{"bits": 8, "signed": false, "bias": 0, "pieces": [
+          {{"width": 8, "shift": 0, "base_bit": 0, "digits": [[{0}, 8]]}}]}},
+        "scales": {{"bits": 8, "signed": false, "bias": 0, "pieces": [
+          {{"width": 8, "shift": 0, "base_bit": {2}, "digits": [[{3}, 8]]}}]}},
+        "minimums": null, "m": null, "d": {{"base_bit": {4}, "encoding": "f16"}}, "codebook": []}}]}})",
+      elements, bytes, elements * 8, subs, (elements + subs) * 8);
+  const auto registry = formats::ParseRegistry(types, rows);
+  EXPECT_TRUE(registry) << registry.error().Message();
+  return registry ? registry->formats.front() : formats::Format{};
+}
+
+TEST(SpaceTest, SumsThatLeaveTheirBitsAreRefused) {
+  const formats::Format fits = Wide(256), overflows = Wide(512);
+  GemvGeometry point = DefaultGeometry(fits, ToVectorFacts(kVnni), false);
+  EXPECT_TRUE(Refusals(point, fits, kShape, kVnni).empty());
+  point = DefaultGeometry(overflows, ToVectorFacts(kVnni), false);
+  EXPECT_EQ(
+      Evidence(Refusals(point, overflows, kShape, kVnni), Refusal::kOverflow),
+      "512 codes of up to 255 times activations of up to 127 times scales of up to 255 sum to 4228185600: 32 bits "
+      "hold 2147483647\n");
+  EXPECT_TRUE(LegalPoints(overflows, kShape, kVnni).empty());
+  const auto layout = LayoutFor(overflows, point);
+  ASSERT_TRUE(layout) << layout.error().Message();
+  const auto built = BuildGemv(*layout, point, kShape);
+  ASSERT_FALSE(built);
+  EXPECT_EQ(built.error().code, Code::kKernelIllegal);
+  EXPECT_NE(built.error().found.find("32 bits hold"), std::string::npos) << built.error().found;
+}
+
+TEST(SpaceTest, NoFormatOfTheRegistryLeavesItsBits) {
+  for (const formats::Format& format : formats::AllFormats()) {
+    const auto layout = LayoutFor(format, 8);
+    if (layout) {
+      EXPECT_EQ(SumOverflow(*layout), "") << format.name;
+    }
+  }
 }
 
 TEST(SpaceTest, AMissingFactIsARefusal) {

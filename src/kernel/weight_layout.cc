@@ -15,6 +15,7 @@ constexpr std::uint32_t kSumsPerGroup = 4;  // minimums per word
 constexpr std::uint32_t kHalfBits = 4;      // of a scale that shares a byte
 constexpr std::int32_t kMostSigned = 127;
 constexpr std::int32_t kMost16 = 32767;
+constexpr std::int64_t kMost32 = 2147483647;
 constexpr std::size_t kMostCodebook = 16;  // entries: one table lookup
 
 std::unexpected<Error> Illegal(const formats::Format& format, std::string reason) {
@@ -43,6 +44,12 @@ void PlaceCodes(WeightLayout& layout, std::uint32_t bits) {
     }
   }
   layout.quads.resize(quads);
+}
+
+/// Of the whole numbers that a field stands for.
+std::int64_t LargestMagnitude(const formats::Field& field) {
+  if (field.is_signed) return std::int64_t{1} << (field.bits - 1);
+  return std::max<std::int64_t>(field.bias, (std::int64_t{1} << field.bits) - 1 - field.bias);
 }
 
 WeightLayout FloatLayout(const formats::Format& format, std::uint32_t lanes) {
@@ -219,6 +226,35 @@ ActivationLayout ActivationsFor(const WeightLayout& layout, Dot dot) {
   return activations;
 }
 
+std::string SumOverflow(const WeightLayout& layout) {
+  if (layout.is_float) return {};
+  const formats::Layout& row = *layout.format->layout;
+  const std::int64_t of_sub = std::int64_t{layout.scale_elements} * kMostSigned;
+  if (layout.has_minimums && of_sub > kMost16) {
+    return fmt::format("{} activations of up to {} sum to {}: 16 bits hold {}", layout.scale_elements, kMostSigned,
+                       of_sub, kMost16);
+  }
+  const std::int64_t code = std::max(layout.bias, layout.code_max - layout.bias);
+  // Scales that are floats, or that stand for some, multiply after the sub-block's sum has become a float.
+  const bool is_scaled = layout.has_scales && !row.scales->encoding;
+  const std::int64_t scale = is_scaled ? LargestMagnitude(*row.scales) : 1;
+  const std::int64_t elements = layout.has_scales && !is_scaled ? layout.scale_elements : layout.elements;
+  const std::int64_t sum = elements * kMostSigned * code * scale;
+  if (sum > kMost32) {
+    return fmt::format(
+        "{} codes of up to {} times activations of up to {} times scales of up to {} sum to {}: 32 bits "
+        "hold {}",
+        elements, code, kMostSigned, scale, sum, kMost32);
+  }
+  const std::int64_t minimums =
+      layout.has_minimums ? layout.elements * kMostSigned * LargestMagnitude(*row.minimums) : 0;
+  if (minimums > kMost32) {
+    return fmt::format("minimums times activations of {} elements sum to {}: 32 bits hold {}", layout.elements,
+                       minimums, kMost32);
+  }
+  return {};
+}
+
 Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geometry, std::uint64_t cols) {
   const auto illegal = [&](std::string reason) {
     return Fail(Code::kKernelIllegal, layout.format->name, std::move(reason), "a legal geometry");
@@ -234,6 +270,7 @@ Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geome
   if (layout.bias != layout.Recentred(geometry.dot) && layout.has_minimums) {
     return illegal("a bias and minimums together");
   }
+  if (const std::string overflow = SumOverflow(layout); !overflow.empty()) return illegal(overflow);
   if (geometry.rows() != layout.lanes || geometry.scales != layout.scales) {
     return illegal(fmt::format("a table of {} rows a group for a product of {}", layout.lanes, geometry.rows()));
   }

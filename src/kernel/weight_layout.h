@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -142,6 +143,10 @@ struct ActivationLayout {
 };
 
 ActivationLayout ActivationsFor(const WeightLayout& layout, Dot dot);
+
+/// Why the integer sums of a block can leave their 32 bits, or sums of a sub-block's activations their 16, in numbers;
+/// empty: they can't. Integers wrap, so that only what a sum comes to counts, and not the way there.
+std::string SumOverflow(const WeightLayout& layout);
 
 /// Whether a geometry can run a layout of this many columns; the error says why not.
 Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geometry, std::uint64_t cols);

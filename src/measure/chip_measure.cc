@@ -4,12 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <memory>
 
+#include "chip/instruction_sets.h"
+#include "codegen/codegen.h"
+#include "kernel/geometry.h"
 #include "measure/environment.h"
 #include "measure/memory_probes.h"
 #include "measure/probes.h"
+#include "measure/rate_sweep.h"
 #include "measure/statistics.h"
-#include "roofline/formulas.h"
+#include "roofline/in_flight.h"
 
 namespace boltbeam::measure {
 namespace {
@@ -19,6 +25,24 @@ constexpr std::uint32_t kSamples = 31;  // fresh ones, after the choice
 constexpr double kLeastBand = 0.05;
 constexpr double kBandSpreads = 3;
 constexpr double kRateLoopNs = 3e6;
+constexpr std::uint64_t kPhaseBytes = std::uint64_t{1} << 20;  // of a thread: about a product of a small model
+constexpr std::uint32_t kWaits = 9;
+
+/// One pool for every number of threads that is measured, ascending.
+struct Grid {
+  std::vector<std::uint32_t> threads;
+  std::vector<std::unique_ptr<runtime::ThreadPool>> pools;
+};
+
+Result<Grid> GridOf(const std::vector<int>& cpus) {
+  Grid grid;
+  grid.threads = ThreadCounts(static_cast<std::uint32_t>(cpus.size()));
+  for (const std::uint32_t threads : grid.threads) {
+    BOLTBEAM_ASSIGN(auto pool, runtime::ThreadPool::Create({cpus.begin(), cpus.begin() + threads}));
+    grid.pools.push_back(std::move(pool));
+  }
+  return grid;
+}
 
 struct Run {
   const chip::Chip& machine;
@@ -29,7 +53,9 @@ struct Run {
   std::vector<chip::Fact> facts = {};
   std::uint32_t done = 0, total = 0;
   double dispatch_ns = 0;
-  std::size_t best_shape = 0;  // of the streaming read
+  Grid grid = {};
+  std::vector<std::size_t> stream_shapes = {};  // [grid]: the best of the streaming read
+  std::vector<double> stream_rates = {};        // [grid]: what it read
 
   [[nodiscard]] Result<void> Check() const {
     if (hooks.cancelled && hooks.cancelled()) return Fail(Code::kInterrupted, "chip measure", "stopped by the user");
@@ -67,7 +93,7 @@ std::string ShapeText(const StreamShape& shape) {
 Result<chip::Fact> MeasureStream(Run& run, StreamProbe& probe, runtime::ThreadPool& pool, const std::string& name,
                                  std::uint64_t bytes, std::uint32_t repeats, const char* what) {
   const std::size_t shape = probe.FastestShapes(pool, kChoosingRounds, bytes, repeats).front();
-  if (bytes == 0) run.best_shape = shape;  // the last of these has all threads
+  if (bytes == 0) run.stream_shapes.push_back(shape);
   std::vector<double> samples;
   for (std::uint32_t i = 0; i < kSamples; ++i) {
     BOLTBEAM_TRY(run.Check());
@@ -101,13 +127,13 @@ Result<void> ProveCold(Run& run, StreamProbe& probe, runtime::ThreadPool& pool, 
 
 Result<void> MeasureMemory(Run& run, StreamProbe& probe, runtime::ThreadPool& all) {
   chip::Fact best;
-  for (const std::uint32_t threads : ThreadCounts(static_cast<std::uint32_t>(run.cpus.size()))) {
+  for (std::size_t i = 0; i < run.grid.threads.size(); ++i) {
     BOLTBEAM_TRY(run.Advance());
-    const std::vector<int> cpus(run.cpus.begin(), run.cpus.begin() + threads);
-    BOLTBEAM_ASSIGN(const auto pool, runtime::ThreadPool::Create(cpus));
-    BOLTBEAM_ASSIGN(const chip::Fact fact,
-                    MeasureStream(run, probe, *pool, fmt::format("read_bandwidth_gb_s.threads_{}", threads), 0, 1,
-                                  "streaming read"));
+    BOLTBEAM_ASSIGN(
+        const chip::Fact fact,
+        MeasureStream(run, probe, *run.grid.pools[i],
+                      fmt::format("read_bandwidth_gb_s.threads_{}", run.grid.threads[i]), 0, 1, "streaming read"));
+    run.stream_rates.push_back(fact.value);
     if (fact.value > best.value) best = fact;
   }
   best.name = "read_bandwidth_gb_s";
@@ -133,7 +159,7 @@ Result<void> MeasureMoreMemory(Run& run, StreamProbe& stream, runtime::ThreadPoo
   BOLTBEAM_TRY(run.Advance());
   constexpr std::uint32_t kPasses = 11;
   BOLTBEAM_ASSIGN(MemoryProbe probe, MemoryProbe::Create(run.kernels, run.machine, pool, stream.bytes()));
-  std::vector<double> copies, writes, idle, loaded, again;
+  std::vector<double> copies, writes, idle, loaded;
   for (std::uint32_t i = 0; i < kPasses; ++i) {
     BOLTBEAM_TRY(run.Check());
     copies.push_back(probe.Copy(pool));
@@ -145,7 +171,6 @@ Result<void> MeasureMoreMemory(Run& run, StreamProbe& stream, runtime::ThreadPoo
     BOLTBEAM_TRY(run.Check());
     idle.push_back(probe.Latency(pool));
     if (pool.size() > 1) loaded.push_back(probe.Latency(pool, &stream));
-    again.push_back(stream.Pass(pool, run.best_shape));
   }
   const std::uint64_t mib = stream.bytes() >> 20;
   run.Add("copy_bandwidth_gb_s", copies, "GB/s",
@@ -160,11 +185,48 @@ Result<void> MeasureMoreMemory(Run& run, StreamProbe& stream, runtime::ThreadPoo
     run.Add("memory_latency_loaded_ns", loaded, "ns",
             fmt::format("the same while {} other thread(s) stream", pool.size() - 1));
   }
-  const double bandwidth = run.Add("read_bandwidth_again_gb_s", again, "GB/s",
-                                   "the fastest reading kernel once more, after the other probes")
-                               .value;
-  const std::vector<double> in_flight{roofline::BytesInFlight(bandwidth, latency_ns)};
-  run.Add("bytes_in_flight", in_flight, "B", "Little's law: reading bandwidth x idle latency");
+  return {};
+}
+
+/// What the rate that limits divide by and the latencies ask for.
+void AddInFlight(Run& run) {
+  const auto value = [&](std::string_view name) {
+    const auto fact = std::ranges::find(run.facts, name, &chip::Fact::name);
+    return fact == run.facts.end() ? std::nullopt : std::optional(fact->value);
+  };
+  const roofline::InFlight in_flight = roofline::InFlightAt(
+      value("read_bandwidth_gb_s").value_or(0), {value("memory_latency_ns"), value("memory_latency_loaded_ns")});
+  const auto add = [&](const char* name, std::optional<double> bytes, const char* method) {
+    if (!bytes) return;
+    run.Add(name, std::vector{*bytes}, "B", method);
+    run.facts.back().provenance = chip::Provenance::kDerived;
+  };
+  add("bytes_in_flight", in_flight.bytes, "Little's law: read_bandwidth_gb_s x memory_latency_ns (idle)");
+  add("bytes_in_flight_loaded", in_flight.bytes_loaded, "Little's law: read_bandwidth_gb_s x memory_latency_loaded_ns");
+}
+
+/// Every number of threads reads once more, each with its best kernel, after all else was measured: what a drift in
+/// between looks like.
+Result<void> MeasureReadAgain(Run& run, StreamProbe& stream) {
+  BOLTBEAM_TRY(run.Advance());
+  constexpr std::uint32_t kPasses = 11;
+  std::vector<std::vector<double>> again(run.grid.threads.size());
+  for (std::uint32_t pass = 0; pass < kPasses; ++pass) {
+    BOLTBEAM_TRY(run.Check());
+    for (std::size_t i = 0; i < again.size(); ++i)
+      again[i].push_back(stream.Pass(*run.grid.pools[i], run.stream_shapes[i]));
+  }
+  double drift = 0, best = 0;
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    const double rate = run.Add(fmt::format("read_bandwidth_again_gb_s.threads_{}", run.grid.threads[i]), again[i],
+                                "GB/s", "its fastest reading kernel once more, after all other probes")
+                            .value;
+    drift = std::max(drift, std::abs(rate / run.stream_rates[i] - 1));
+    best = std::max(best, rate);
+  }
+  AddInFlight(run);
+  run.Add("read_bandwidth_again_gb_s", std::vector{best}, "GB/s", "the fastest of the second sweep over threads");
+  run.Add("read_bandwidth_drift", std::vector{drift}, "", "the second sweep over threads against the first, relative");
   return {};
 }
 
@@ -173,37 +235,85 @@ struct RateName {
   double ops_per_lane;
 };
 // In the order of RateProbe::Kind.
-constexpr std::array<RateName, 3> kRateNames = {
+constexpr std::array<RateName, 6> kRateNames = {
     {{"fma_f32_flop_s", "FLOP/s", "a multiply-add counts as two", 2},
      {"dot_i8_flop_s", "OP/s", "a multiply-add counts as two", 8},
-     {"vector_instructions_s", "/s", "instructions, whatever their width", 1}}};
+     {"vector_instructions_s", "/s", "instructions, whatever their width", 1},
+     {"madd_i8_flop_s", "OP/s", "a multiply-add counts as two", 8},
+     {"madd_i16_flop_s", "OP/s", "a multiply-add counts as two", 4},
+     {"dot_s8_flop_s", "OP/s", "a multiply-add counts as two", 8}}};
 
-Result<void> MeasureRate(Run& run, runtime::ThreadPool& pool, RateProbe::Kind kind) {
-  BOLTBEAM_TRY(run.Advance());
-  BOLTBEAM_ASSIGN(RateProbe probe, RateProbe::Create(run.kernels, run.machine, kind));
+const RateName& NameOf(RateProbe::Kind kind) { return kRateNames.at(static_cast<std::size_t>(kind)); }
+
+std::vector<std::int64_t> IterationsOf(const Run& run, const RateProbe& probe) {
   std::vector<std::int64_t> iterations;
-  std::vector<std::vector<double>> rates(probe.shapes());
   for (std::size_t shape = 0; shape < probe.shapes(); ++shape) {
     iterations.push_back(probe.IterationsFor(shape, std::max(kRateLoopNs, kLeastDispatches * run.dispatch_ns)));
   }
-  for (std::uint32_t round = 0; round < kChoosingRounds; ++round) {
-    for (std::size_t shape = 0; shape < probe.shapes(); ++shape) {
-      rates[shape].push_back(probe.Pass(pool, shape, iterations[shape]));
+  return iterations;
+}
+
+Result<void> MeasureRate(Run& run, RateProbe::Kind kind) {
+  BOLTBEAM_TRY(run.Advance());
+  BOLTBEAM_ASSIGN(RateProbe probe, RateProbe::Create(run.kernels, run.machine, kind));
+  const std::vector<std::int64_t> iterations = IterationsOf(run, probe);
+  std::vector<std::uint32_t> accumulators;
+  for (std::size_t shape = 0; shape < probe.shapes(); ++shape) accumulators.push_back(probe.Accumulators(shape));
+  const RateSweep sweep = SweepRates(run.grid.threads.size(), probe.shapes(), [&](std::size_t grid, std::size_t shape) {
+    return probe.Pass(*run.grid.pools[grid], shape, iterations[shape]);
+  });
+  const RateName& name = NameOf(kind);
+  const std::string method = fmt::format("{} in registers; {}; {}", probe.Name(sweep.shape), name.counts,
+                                         SweepText(sweep, run.grid.threads, accumulators));
+  const chip::Fact fact = run.Add(name.fact, sweep.again[sweep.grid], name.unit, method);
+  for (std::size_t i = 0; i < run.grid.threads.size(); ++i) {
+    run.Add(fmt::format("{}.threads_{}", name.fact, run.grid.threads[i]), sweep.again[i], name.unit,
+            "of the second sweep over threads");
+  }
+  run.Add(fmt::format("{}.drift", name.fact), std::vector{sweep.Drift()}, "",
+          "the second sweep over threads against the first, relative");
+  const std::uint32_t threads = run.grid.threads[sweep.grid];
+  const double loop_ns = static_cast<double>(iterations[sweep.shape]) * probe.OperationsPerIteration(sweep.shape) *
+                         threads / fact.value * 1e9;
+  BOLTBEAM_TRY(RefuseShortLoop(fact.name, loop_ns, run.dispatch_ns));
+  return RefuseImpossibleRate(fact.name, fact.value, threads, VectorLanes(run.machine), name.ops_per_lane);
+}
+
+/// The same with the narrower vectors of lesser instruction sets, as code that is held to them is compiled (--isa): on
+/// all threads, the fastest number of accumulators.
+Result<void> MeasureNarrowRates(Run& run) {
+  runtime::ThreadPool& pool = *run.grid.pools.back();
+  for (const std::string_view set : chip::InstructionSetsOf(run.machine)) {
+    chip::Chip held = run.machine;
+    BOLTBEAM_TRY(chip::HoldTo(held, set));
+    const std::uint16_t lanes = VectorLanes(held);
+    if (lanes == VectorLanes(run.machine)) continue;
+    BOLTBEAM_TRY(run.Advance());
+    runtime::KernelCache kernels(codegen::TargetFor(held), "");
+    for (const RateProbe::Kind kind :
+         {RateProbe::Kind::kFma, RateProbe::Kind::kSimple, RateProbe::Kind::kMaddBytes, RateProbe::Kind::kMaddHalves}) {
+      BOLTBEAM_TRY(run.Check());
+      BOLTBEAM_ASSIGN(RateProbe probe, RateProbe::Create(kernels, held, kind));
+      const std::vector<std::int64_t> iterations = IterationsOf(run, probe);
+      const auto pass = [&](std::size_t, std::size_t shape) { return probe.Pass(pool, shape, iterations[shape]); };
+      const RateSweep sweep = SweepRates(1, probe.shapes(), pass, {.rounds = 5, .samples = 11});
+      const RateName& name = NameOf(kind);
+      const chip::Fact& fact = run.Add(
+          fmt::format("{}.bits_{}", name.fact, lanes * 32), sweep.again.front(), name.unit,
+          fmt::format("{} in registers, code held to {}, {} threads", probe.Name(sweep.shape), set, pool.size()));
+      BOLTBEAM_TRY(RefuseImpossibleRate(fact.name, fact.value, pool.size(), lanes, name.ops_per_lane));
     }
   }
-  const auto best = static_cast<std::size_t>(
-      std::ranges::max_element(rates, {}, [](const auto& samples) { return Median(samples); }) - rates.begin());
-  std::vector<double> samples;
-  for (std::uint32_t i = 0; i < kSamples; ++i) samples.push_back(probe.Pass(pool, best, iterations[best]));
-  const RateName& name = kRateNames.at(static_cast<std::size_t>(kind));
-  const chip::Fact& fact = run.Add(name.fact, samples, name.unit,
-                                   fmt::format("{} in registers, {} threads; {}; fastest of {} generated kernels",
-                                               probe.Name(best), pool.size(), name.counts, probe.shapes()));
-  const double operations = fact.value;
-  const double loop_ns =
-      static_cast<double>(iterations[best]) * probe.OperationsPerIteration(best) * pool.size() / operations * 1e9;
-  BOLTBEAM_TRY(RefuseShortLoop(fact.name, loop_ns, run.dispatch_ns));
-  return RefuseImpossibleRate(fact.name, operations, pool.size(), VectorLanes(run.machine), name.ops_per_lane);
+  return {};
+}
+
+std::uint32_t NarrowSets(const chip::Chip& machine) {
+  std::uint32_t count = 0;
+  for (const std::string_view set : chip::InstructionSetsOf(machine)) {
+    chip::Chip held = machine;
+    if (chip::HoldTo(held, set) && VectorLanes(held) != VectorLanes(machine)) ++count;
+  }
+  return count;
 }
 
 }  // namespace
@@ -251,9 +361,14 @@ Result<void> RefuseShortLoop(std::string_view what, double loop_ns, double dispa
 Result<std::vector<chip::Fact>> MeasureChip(const chip::Chip& machine, runtime::KernelCache& kernels,
                                             const std::vector<int>& cpus, const MeasureHooks& hooks) {
   Run run{machine, kernels, cpus, hooks};
-  constexpr std::uint32_t kStages = 8;  // costs, cold proof, caches, two of memory, three rates; and every thread count
-  run.total = kStages + static_cast<std::uint32_t>(ThreadCounts(static_cast<std::uint32_t>(cpus.size())).size());
-  BOLTBEAM_ASSIGN(const auto pool, runtime::ThreadPool::Create(cpus));
+  std::vector<RateProbe::Kind> kinds = {RateProbe::Kind::kFma, RateProbe::Kind::kDot, RateProbe::Kind::kSimple,
+                                        RateProbe::Kind::kMaddBytes, RateProbe::Kind::kMaddHalves};
+  if (kernel::VectorFactsOf(machine).has_dot4_signed) kinds.push_back(RateProbe::Kind::kSignedDot);
+  // Costs, cold proof, caches, two of memory, reading again; every rate, instruction set and number of threads.
+  constexpr std::uint32_t kStages = 6;
+  BOLTBEAM_ASSIGN(run.grid, GridOf(cpus));
+  runtime::ThreadPool* const pool = run.grid.pools.back().get();
+  run.total = kStages + static_cast<std::uint32_t>(kinds.size() + run.grid.threads.size()) + NarrowSets(machine);
   BOLTBEAM_TRY(run.Advance());
   constexpr std::uint32_t kCosts = 400;
   BOLTBEAM_ASSIGN(const std::vector<double> dispatches, DispatchSamples(kernels, *pool, kCosts));
@@ -265,13 +380,21 @@ Result<std::vector<chip::Fact>> MeasureChip(const chip::Chip& machine, runtime::
       StreamProbe::Create(kernels, machine, *pool, std::max(kLeastBytes, kCaches * LastLevelCacheBytes(machine))));
   BOLTBEAM_TRY(MeasureMemory(run, probe, *pool));
   BOLTBEAM_TRY(MeasureMoreMemory(run, probe, *pool));
-  BOLTBEAM_TRY(MeasureRate(run, *pool, RateProbe::Kind::kFma));
-  BOLTBEAM_TRY(MeasureRate(run, *pool, RateProbe::Kind::kDot));
-  BOLTBEAM_TRY(MeasureRate(run, *pool, RateProbe::Kind::kSimple));
+  for (const RateProbe::Kind kind : kinds) BOLTBEAM_TRY(MeasureRate(run, kind));
+  BOLTBEAM_TRY(MeasureNarrowRates(run));
+  BOLTBEAM_TRY(MeasureReadAgain(run, probe));
   run.Add("dispatch_ns", dispatches, "ns",
           fmt::format("an empty generated kernel on {} threads and back, median of {}", cpus.size(), kCosts));
   run.Add("barrier_ns", barriers, "ns",
           fmt::format("a barrier among {} threads, median of {} means of 100", cpus.size(), kCosts / 4));
+  if (cpus.size() > 1) {
+    BOLTBEAM_TRY(run.Check());
+    run.Add(
+        "barrier_wait_ns", probe.ArrivalSpreads(*pool, run.stream_shapes.back(), kPhaseBytes, kWaits), "ns",
+        fmt::format("from the first of {} threads to the last at a barrier after {} KiB that each streams, median of "
+                    "{} means of 100",
+                    cpus.size(), kPhaseBytes >> 10, kWaits));
+  }
   return std::move(run.facts);
 }
 

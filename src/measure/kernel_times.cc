@@ -40,4 +40,27 @@ Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, st
   return times;
 }
 
+Result<std::vector<double>> TimeBarrierWaits(engine::Engine& engine, std::uint32_t tokens) {
+  if (engine.options().threads < 2) return std::vector<double>();
+  BOLTBEAM_ASSIGN(const Clock clock, GetClock());
+  BOLTBEAM_ASSIGN(const std::unique_ptr<engine::Session> session, engine.NewSession());
+  BOLTBEAM_TRY(session->Decode(0));
+  std::vector<std::vector<double>> waits(engine.phases());
+  for (std::uint32_t token = 0; token < tokens; ++token) {
+    engine::Trace trace;
+    BOLTBEAM_TRY(session->Decode(0, &trace));
+    for (std::size_t phase = 0; phase < waits.size(); ++phase) {
+      std::uint64_t first = trace.barrier_begin[0][phase], last = first;
+      for (const auto& thread : trace.barrier_begin) {
+        first = std::min(first, thread[phase]);
+        last = std::max(last, thread[phase]);
+      }
+      waits[phase].push_back(clock.ToNs(last - first));
+    }
+  }
+  std::vector<double> medians;
+  for (const std::vector<double>& samples : waits) medians.push_back(Median(samples));
+  return medians;
+}
+
 }  // namespace boltbeam::measure

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "engine/engine.h"
@@ -18,5 +19,9 @@ struct KernelTime {
 /// By kernel identity: the median of `tokens` tokens at depth 1 and beyond, after one that warms up. The engine must
 /// have no session. Ticks are 0 where the clock is no counter of the processor.
 Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, std::uint32_t tokens);
+
+/// Nanoseconds from the first thread's coming to the last one's at each barrier of a token: the median of `tokens`
+/// tokens. The engine must have no session; empty with one thread.
+Result<std::vector<double>> TimeBarrierWaits(engine::Engine& engine, std::uint32_t tokens);
 
 }  // namespace boltbeam::measure

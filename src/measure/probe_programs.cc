@@ -81,15 +81,41 @@ kernel::Program FmaProgram(std::uint16_t lanes, std::uint32_t accumulators) {
   return std::move(b).Finish();
 }
 
-kernel::Program DotProgram(std::uint16_t lanes, std::uint32_t accumulators) {
-  Builder b(fmt::format("probe.dot.l{}.a{}", lanes, accumulators), "dot products of four bytes in registers");
+namespace {
+
+/// Integer arithmetic on one vector that is loaded once; the other side is the sum itself.
+kernel::Program IntegerProgram(const char* name, const char* what, std::uint16_t lanes, std::uint32_t accumulators,
+                               const std::function<Value(Value sum, Value factors)>& step) {
+  Builder b(fmt::format("probe.{}.l{}.a{}", name, lanes, accumulators), what);
   const std::uint32_t in = b.AddBuffer("in");
   const std::uint32_t out = b.AddBuffer("out", true);
-  const Value bytes = b.LoadI32(in, lanes, b.I64(0));
+  const Value factors = b.LoadI32(in, lanes, b.I64(0));
   std::vector<Value> initial;
   for (std::uint32_t i = 0; i < accumulators; ++i) initial.push_back(b.I32(static_cast<std::int32_t>(i + 1), lanes));
-  Chains(b, out, initial, [&](Value sum) { return kernel::Dot4(sum, sum, bytes); });
+  Chains(b, out, initial, [&](Value sum) { return step(sum, factors); });
   return std::move(b).Finish();
+}
+
+}  // namespace
+
+kernel::Program DotProgram(std::uint16_t lanes, std::uint32_t accumulators) {
+  return IntegerProgram("dot", "dot products of four bytes in registers", lanes, accumulators,
+                        [](Value sum, Value factors) { return kernel::Dot4(sum, sum, factors); });
+}
+
+kernel::Program SignedDotProgram(std::uint16_t lanes, std::uint32_t accumulators) {
+  return IntegerProgram("sdot", "dot products of four signed bytes in registers", lanes, accumulators,
+                        [](Value sum, Value factors) { return kernel::Dot4Signed(sum, sum, factors); });
+}
+
+kernel::Program MaddBytesProgram(std::uint16_t lanes, std::uint32_t accumulators) {
+  return IntegerProgram("madd8", "products of bytes, added in halves in registers", lanes, accumulators,
+                        [](Value sum, Value factors) { return AddHalves(sum, kernel::MaddBytes(sum, factors)); });
+}
+
+kernel::Program MaddHalvesProgram(std::uint16_t lanes, std::uint32_t accumulators) {
+  return IntegerProgram("madd16", "products of halves, added in registers", lanes, accumulators,
+                        [](Value sum, Value factors) { return sum + kernel::MaddHalves(sum, factors); });
 }
 
 kernel::Program SimpleProgram(std::uint16_t lanes, std::uint32_t accumulators) {

@@ -33,6 +33,18 @@ kernel::Program FmaProgram(std::uint16_t lanes, std::uint32_t accumulators);
 /// product can be moved out of the loop.
 kernel::Program DotProgram(std::uint16_t lanes, std::uint32_t accumulators);
 
+/// The same of signed bytes with signed bytes.
+kernel::Program SignedDotProgram(std::uint16_t lanes, std::uint32_t accumulators);
+
+/// Buffers as of DotProgram. A work item: in every lane of every accumulator four products of bytes, added in pairs of
+/// halves and to the halves there: what an instruction set without a four-way product makes of it, but for the widening
+/// that a sum of many needs now and then. 8 x lanes x accumulators operations.
+kernel::Program MaddBytesProgram(std::uint16_t lanes, std::uint32_t accumulators);
+
+/// Buffers: in (one vector of signed halves), out. A work item: two products of halves and a sum in every lane of every
+/// accumulator, 4 x lanes x accumulators operations.
+kernel::Program MaddHalvesProgram(std::uint16_t lanes, std::uint32_t accumulators);
+
 /// Buffers: in (not read), out. A work item: one integer addition in every accumulator, a vector instruction of the
 /// kind that most units can do.
 kernel::Program SimpleProgram(std::uint16_t lanes, std::uint32_t accumulators);

@@ -48,6 +48,31 @@ TEST(ProbeProgramsTest, FmaDoesItsSums) {
   EXPECT_FLOAT_EQ(out[7], expected);
 }
 
+TEST(ProbeProgramsTest, IntegerProductsDoTheirSums) {
+  // Bytes 1, 2, 3 and -4 of a word; one accumulator that begins at 1, one work item.
+  const std::uint32_t word = 0xFC030201U;
+  const auto one = [&](const kernel::Program& program) {
+    EXPECT_TRUE(kernel::Verify(program)) << program.name;
+    std::vector<std::uint32_t> in(4, word), out(4);
+    const std::array views{View(in), View(out)};
+    EXPECT_TRUE(kernel::Interpret(program, views, 0, 1)) << program.name;
+    return out[3];
+  };
+  EXPECT_EQ(one(DotProgram(4, 1)), 1U + 1);  // 1 + 1 x 1
+  EXPECT_EQ(one(SignedDotProgram(4, 1)), 1U + 1);
+  EXPECT_EQ(one(MaddBytesProgram(4, 1)), 1U + 1);
+  EXPECT_EQ(one(MaddHalvesProgram(4, 1)), 1U + 0x0201);  // 1 x the low half
+  // A second turn multiplies what the first one left.
+  const auto two = [&](const kernel::Program& program) {
+    std::vector<std::uint32_t> in(4, word), out(4);
+    const std::array views{View(in), View(out)};
+    EXPECT_TRUE(kernel::Interpret(program, views, 0, 2)) << program.name;
+    return out[0];
+  };
+  EXPECT_EQ(two(DotProgram(4, 1)), 2U + 2);
+  EXPECT_EQ(two(MaddHalvesProgram(4, 1)), 0x0202U + 0x0202 * 0x0201);
+}
+
 TEST(ProbeProgramsTest, SimpleAddsOnceAWorkItem) {
   std::vector<std::uint32_t> in(4), out(4);
   const std::array views{View(in), View(out)};

@@ -40,10 +40,21 @@ std::vector<StreamShape> ShapesFor(std::uint16_t widest) {
   return shapes;
 }
 
-kernel::Program ProgramOf(RateProbe::Kind kind, std::uint16_t lanes, std::uint32_t accumulators) {
-  if (kind == RateProbe::Kind::kFma) return FmaProgram(lanes, accumulators);
-  return kind == RateProbe::Kind::kDot ? DotProgram(lanes, accumulators) : SimpleProgram(lanes, accumulators);
-}
+struct RateKind {
+  const char* name;
+  kernel::Program (*program)(std::uint16_t lanes, std::uint32_t accumulators);
+  double per_lane;  // operations of a work item in a lane of an accumulator; 0: instructions are counted
+};
+
+// In the order of RateProbe::Kind.
+constexpr std::array<RateKind, 6> kRateKinds = {{{"f32 FMA", FmaProgram, 2},
+                                                 {"int8 dot", DotProgram, 8},
+                                                 {"addition", SimpleProgram, 0},
+                                                 {"int8 products in pairs", MaddBytesProgram, 8},
+                                                 {"int16 products", MaddHalvesProgram, 4},
+                                                 {"signed int8 dot", SignedDotProgram, 8}}};
+
+const RateKind& Of(RateProbe::Kind kind) { return kRateKinds.at(static_cast<std::size_t>(kind)); }
 
 }  // namespace
 
@@ -104,6 +115,42 @@ double StreamProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint
   return static_cast<double>(length) * repeats / ns;
 }
 
+std::vector<double> StreamProbe::ArrivalSpreads(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes,
+                                                std::uint32_t samples) {
+  constexpr std::size_t kBarriers = 100;
+  const auto steps_per_grain = static_cast<std::int64_t>(kGrain / shapes_[shape].StepBytes());
+  const auto grains = static_cast<std::int64_t>(bytes / kGrain);
+  const auto all = static_cast<std::int64_t>(buffer_.bytes() / kGrain);
+  std::vector<double> spreads;
+  for (std::uint32_t sample = 0; sample < samples; ++sample) {
+    std::vector<std::vector<std::uint64_t>> arrivals(pool.size(), std::vector<std::uint64_t>(kBarriers));
+    pool.Run([&](std::uint32_t thread) {
+      const runtime::Range share = runtime::Share(all, thread, pool.size());
+      const std::int64_t pieces = std::max<std::int64_t>(1, (share.end - share.begin) / grains);
+      void* const buffers[] = {buffer_.data(), out_.data() + kGrain * thread};
+      pool.Sync();
+      for (std::size_t barrier = 0; barrier < kBarriers; ++barrier) {
+        const auto piece = static_cast<std::int64_t>(sample * kBarriers + barrier) % pieces;
+        const std::int64_t begin = share.begin + piece * grains;
+        functions_[shape](buffers, begin * steps_per_grain, std::min(begin + grains, share.end) * steps_per_grain);
+        arrivals[thread][barrier] = base::Ticks();
+        pool.Sync();
+      }
+    });
+    double sum = 0;
+    for (std::size_t barrier = 0; barrier < kBarriers; ++barrier) {
+      std::uint64_t first = arrivals[0][barrier], last = first;
+      for (const auto& own : arrivals) {
+        first = std::min(first, own[barrier]);
+        last = std::max(last, own[barrier]);
+      }
+      sum += clock_.ToNs(last - first);
+    }
+    spreads.push_back(sum / kBarriers);
+  }
+  return spreads;
+}
+
 std::vector<std::size_t> StreamProbe::FastestShapes(runtime::ThreadPool& pool, std::uint32_t rounds,
                                                     std::uint64_t bytes, std::uint32_t repeats) {
   std::vector<std::vector<double>> rates(shapes_.size());
@@ -122,14 +169,15 @@ std::vector<std::size_t> StreamProbe::FastestShapes(runtime::ThreadPool& pool, s
   return order;
 }
 
-Result<RateProbe> RateProbe::Create(runtime::KernelCache& kernels, const chip::Chip& machine, Kind kind) {
+Result<RateProbe> RateProbe::Create(runtime::KernelCache& kernels, const chip::Chip& machine, Kind kind,
+                                    std::uint16_t lanes) {
   RateProbe probe;
   BOLTBEAM_ASSIGN(probe.clock_, GetClock());
   probe.kind_ = kind;
-  probe.lanes_ = VectorLanes(machine);
+  probe.lanes_ = lanes == 0 ? VectorLanes(machine) : lanes;
   constexpr std::array<std::uint32_t, 4> kAccumulators = {8, 10, 12, 16};
   for (const std::uint32_t accumulators : kAccumulators) {
-    BOLTBEAM_ASSIGN(const runtime::KernelFunction function, kernels.Get(ProgramOf(kind, probe.lanes_, accumulators)));
+    BOLTBEAM_ASSIGN(const runtime::KernelFunction function, kernels.Get(Of(kind).program(probe.lanes_, accumulators)));
     probe.accumulators_.push_back(accumulators);
     probe.functions_.push_back(function);
   }
@@ -147,9 +195,7 @@ Result<RateProbe> RateProbe::Create(runtime::KernelCache& kernels, const chip::C
 }
 
 std::string RateProbe::Name(std::size_t shape) const {
-  static constexpr std::array<const char*, 3> kNames = {"f32 FMA", "int8 dot", "addition"};
-  return fmt::format("{} x {} bits, {} chains", kNames.at(static_cast<std::size_t>(kind_)), lanes_ * 32,
-                     accumulators_[shape]);
+  return fmt::format("{} x {} bits, {} chains", Of(kind_).name, lanes_ * 32, accumulators_[shape]);
 }
 
 double RateProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_t iterations) {
@@ -164,9 +210,8 @@ double RateProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::int64_
 }
 
 double RateProbe::OperationsPerIteration(std::size_t shape) const {
-  constexpr double kOfFma = 2, kOfDot = 8;  // a lane's
-  if (kind_ == Kind::kSimple) return accumulators_[shape];
-  return (kind_ == Kind::kFma ? kOfFma : kOfDot) * lanes_ * accumulators_[shape];
+  const double per_lane = Of(kind_).per_lane;
+  return (per_lane == 0 ? 1 : per_lane * lanes_) * accumulators_[shape];
 }
 
 std::int64_t RateProbe::IterationsFor(std::size_t shape, double ns) const {

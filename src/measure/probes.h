@@ -31,6 +31,11 @@ class StreamProbe {
   /// One pass over the first `bytes` of the buffer (0: all of it), `repeats` times, by every thread of the pool: GB/s.
   double Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes = 0, std::uint32_t repeats = 1);
 
+  /// Nanoseconds from the first thread's coming to the last one's at a barrier, where each has read `bytes` of its own
+  /// before it: each sample the mean of a hundred barriers.
+  std::vector<double> ArrivalSpreads(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes,
+                                     std::uint32_t samples);
+
   /// One thread's share of a pass with the first shape, untimed: a load on the memory.
   void ReadGrains(std::uint32_t thread, std::uint32_t threads);
 
@@ -50,10 +55,14 @@ class StreamProbe {
 /// Arithmetic in registers.
 class RateProbe {
  public:
-  enum class Kind : std::uint8_t { kFma, kDot, kSimple };
-  static Result<RateProbe> Create(runtime::KernelCache& kernels, const chip::Chip& machine, Kind kind);
+  enum class Kind : std::uint8_t { kFma, kDot, kSimple, kMaddBytes, kMaddHalves, kSignedDot };
+  /// lanes: of the vectors, in 32 bits; 0: the widest.
+  static Result<RateProbe> Create(runtime::KernelCache& kernels, const chip::Chip& machine, Kind kind,
+                                  std::uint16_t lanes = 0);
 
+  /// Shapes differ in their number of accumulators, chains of sums that do not wait for each other.
   [[nodiscard]] std::size_t shapes() const { return functions_.size(); }
+  [[nodiscard]] std::uint32_t Accumulators(std::size_t shape) const { return accumulators_[shape]; }
   [[nodiscard]] std::string Name(std::size_t shape) const;
   /// Of one thread; a multiply-add counts as two. Of kSimple: instructions.
   [[nodiscard]] double OperationsPerIteration(std::size_t shape) const;

@@ -85,7 +85,8 @@ TEST_F(ProbeTest, StreamsOfEveryShapeReadAtAPossibleRate) {
 }
 
 TEST_F(ProbeTest, TwiceTheIterationsTakeTwiceTheTime) {
-  for (const RateProbe::Kind kind : {RateProbe::Kind::kFma, RateProbe::Kind::kDot}) {
+  for (const RateProbe::Kind kind :
+       {RateProbe::Kind::kFma, RateProbe::Kind::kDot, RateProbe::Kind::kMaddBytes, RateProbe::Kind::kMaddHalves}) {
     auto probe = RateProbe::Create(*kernels_, machine_, kind);
     ASSERT_TRUE(probe) << probe.error().Message();
     const std::int64_t iterations = probe->IterationsFor(0, 1e6);
@@ -99,6 +100,21 @@ TEST_F(ProbeTest, TwiceTheIterationsTakeTwiceTheTime) {
     EXPECT_GT(ratio, 0.3) << probe->Name(0);
     EXPECT_LT(ratio, 1.7) << probe->Name(0);
     EXPECT_TRUE(RefuseImpossibleRate("rate", *std::ranges::max_element(once), 1, VectorLanes(machine_), 8));
+  }
+}
+
+TEST_F(ProbeTest, ThreadsComeToABarrierAtDifferentTimes) {
+  std::vector<int> cpus = chip::UsableCpus();
+  cpus.resize(std::min<std::size_t>(cpus.size(), 2));
+  const auto pool = runtime::ThreadPool::Create(cpus);
+  ASSERT_TRUE(pool) << pool.error().Message();
+  auto probe = StreamProbe::Create(*kernels_, machine_, **pool, 8 << 20);
+  ASSERT_TRUE(probe) << probe.error().Message();
+  const std::vector<double> spreads = probe->ArrivalSpreads(**pool, 0, 64 << 10, 5);
+  ASSERT_EQ(spreads.size(), 5U);
+  for (const double ns : spreads) {
+    EXPECT_LT(ns, 1e8);
+    EXPECT_EQ(ns > 0, cpus.size() > 1);
   }
 }
 

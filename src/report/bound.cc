@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 
 #include "base/printable.h"
@@ -84,44 +82,62 @@ Table DepthTable(const Bound& bound) {
   return table;
 }
 
-/// The two ceilings of every format at every thread count that was measured: the rate at which memory delivers its
-/// bytes, and the rate at which the instructions consume them.
-Table CeilingsTable(const chip::Chip& chip, const Bound& bound) {
-  Table table({{"format", "format", Align::kLeft},
-               {"instructions/weight", "instructions_per_weight"},
-               {"threads", "threads"},
-               {"memory GB/s", "memory_gb_s"},
-               {"unpacking GB/s", "unpack_gb_s"},
-               {"binds", "binds", Align::kLeft}});
-  const std::string prefix = "read_bandwidth_gb_s.threads_";
-  std::uint64_t most = 1;
-  std::map<std::uint64_t, double> memory;
-  for (const chip::Fact& fact : chip.facts) {
-    if (!fact.name.starts_with(prefix)) continue;
-    const std::uint64_t threads = std::stoull(fact.name.substr(prefix.size()));
-    memory[threads] = fact.value;
-    most = std::max(most, threads);
+const char* Binds(const roofline::Ceiling& ceiling, bool streams) {
+  if (ceiling.BindsInstructions()) return "instructions";
+  if (!ceiling.bytes_floor_ns) return "unknown";
+  return streams ? "memory" : "cache";
+}
+
+struct CeilingRows {
+  std::string role, format;
+  double instructions = 0;
+  bool is_from_listing = true, streams = true;
+};
+
+void AddCeilings(Table& table, const CeilingRows& rows, const std::vector<roofline::Ceiling>& ceilings) {
+  for (const roofline::Ceiling& ceiling : ceilings) {
+    table.Add(
+        {rows.role,
+         rows.format,
+         std::to_string(ceiling.threads),
+         {Scaled(rows.instructions) + (rows.is_from_listing ? "" : "*"), fmt::format("{:.0f}", rows.instructions)},
+         ceiling.bytes_floor_ns ? Cell(Duration(*ceiling.bytes_floor_ns), Number(*ceiling.bytes_floor_ns)) : Cell(""),
+         {Duration(ceiling.unpack_floor_ns), Number(ceiling.unpack_floor_ns)},
+         Binds(ceiling, rows.streams)});
   }
-  std::set<std::string> shown;
-  for (const Part& part : bound.parts) {
-    if (!part.unpack_floor_ns || !shown.insert(part.format).second) continue;
-    const double all_threads = part.bytes / *part.unpack_floor_ns;
-    for (const auto& [threads, gb_s] : memory) {
-      const double unpack = all_threads * static_cast<double>(threads) / static_cast<double>(most);
-      table.Add({part.format,
-                 fmt::format("{:.3f}", bound.roof.instructions_per_weight.at(part.format)),
-                 std::to_string(threads),
-                 {Decimal(gb_s, 1), Number(gb_s)},
-                 {Decimal(unpack, 1), Number(unpack)},
-                 unpack < gb_s ? "instructions" : "memory"});
+}
+
+void AddCeilings(Table& table, const Part& part) {
+  if (!part.instructions) return;
+  AddCeilings(table, {part.role, part.format, *part.instructions, part.is_from_listing, part.streams}, part.ceilings);
+}
+
+/// The two ceilings of every part at every thread count that was measured: the time in which its bytes can come, and
+/// the time in which its vector instructions can be issued.
+Table CeilingsTable(const Bound& bound) {
+  Table table({{"part", "role", Align::kLeft},
+               {"format", "format", Align::kLeft},
+               {"threads", "threads"},
+               {"instr.", "vector_instructions"},
+               {"bytes take", "bytes_floor_ns"},
+               {"they take", "unpack_floor_ns"},
+               {"binds", "binds", Align::kLeft}});
+  for (const bool streams : {true, false}) {
+    for (const Part& part : bound.parts) {
+      if (part.streams == streams) AddCeilings(table, part);
     }
+  }
+  for (const Part& part : bound.code_parts) AddCeilings(table, part);
+  table.AddRule();
+  for (const Pass& pass : bound.depths) {
+    const std::string depth = "at " + Thousands(pass.depth);
+    AddCeilings(table, {"attention", depth, pass.attention_instructions.value_or(0)}, pass.attention_ceilings);
+    AddCeilings(table, {"token", depth, pass.instructions.value_or(0)}, pass.ceilings);
   }
   return table;
 }
 
-bool HasCeilings(const Bound& bound) {
-  return std::ranges::any_of(bound.parts, [](const Part& part) { return part.unpack_floor_ns.has_value(); });
-}
+bool HasCeilings(const Bound& bound) { return !bound.pass.ceilings.empty(); }
 
 std::string PassInWords(const Pass& pass) {
   std::string words = pass.tokens > 1      ? fmt::format("A prompt of {} tokens", Thousands(pass.tokens))
@@ -147,6 +163,26 @@ std::string ChipLines(const chip::Chip& chip, const Bound& bound) {
   return text + "\n";
 }
 
+/// Peaks that differ from format to format, and where instructions were counted.
+void AddCodeNotes(const Bound& bound, std::vector<std::string>& notes) {
+  const roofline::Roof& roof = bound.roof;
+  for (const auto& [format, peak] : roof.peaks) {
+    notes.push_back(
+        fmt::format("{}: {} by {}", format, peak.flop_s ? Scaled(*peak.flop_s) + "FLOP/s" : "no peak", peak.from));
+  }
+  if (!HasCeilings(bound)) {
+    notes.push_back("No floor in instructions: " + roof.instructions_missing + ".");
+    return;
+  }
+  notes.emplace_back(
+      "instr.: instructions of the vector units that one token's machine code for this chip spends, all threads "
+      "together, counted in its listing; loads and stores have units of their own. They take at least their number "
+      "over the measured rate of the simplest ones.");
+  for (const std::string& kernel : roof.uncompiled) {
+    notes.push_back("* counted in the loop program: " + base::Printable(kernel, 200));
+  }
+}
+
 std::vector<std::string> Notes(const Bound& bound) {
   const Pass& pass = bound.pass;
   std::vector<std::string> notes;
@@ -169,10 +205,10 @@ std::vector<std::string> Notes(const Bound& bound) {
       fmt::format("Written or gathered besides, not in the floor: {} bytes of KV cache, {} of the embedding.",
                   Thousands(static_cast<std::uint64_t>(pass.kv_append_bytes)),
                   Thousands(static_cast<std::uint64_t>(pass.row_bytes))));
-  if (bound.bytes_in_flight) {
-    notes.push_back(
-        fmt::format("{} have to be under way at any time (bandwidth times latency).", Bytes(*bound.bytes_in_flight)));
+  if (const std::string text = roofline::InFlightText(bound.in_flight); !text.empty()) {
+    notes.push_back(fmt::format("Bytes in flight by Little's law, bandwidth times latency: {}.", text));
   }
+  AddCodeNotes(bound, notes);
   return notes;
 }
 
@@ -183,6 +219,19 @@ std::string NotesText(const Bound& bound) {
 }
 
 ordered_json OptionalJson(std::optional<double> value) { return value ? ordered_json(*value) : ordered_json(nullptr); }
+
+ordered_json CeilingsJson(const std::vector<roofline::Ceiling>& ceilings, bool streams) {
+  ordered_json list = ordered_json::array();
+  for (const roofline::Ceiling& ceiling : ceilings) {
+    ordered_json json;
+    json["threads"] = ceiling.threads;
+    json["bytes_floor_ns"] = OptionalJson(ceiling.bytes_floor_ns);
+    json["unpack_floor_ns"] = ceiling.unpack_floor_ns;
+    json["binds"] = Binds(ceiling, streams);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
 
 ordered_json PartJson(const Part& part) {
   ordered_json json;
@@ -196,6 +245,11 @@ ordered_json PartJson(const Part& part) {
   json["floor_ns"] = OptionalJson(part.floor_ns);
   json["unpack_floor_ns"] = OptionalJson(part.unpack_floor_ns);
   json["limit"] = LimitName(part.limit);
+  json["peak_flop_s"] = OptionalJson(part.peak.flop_s);
+  json["peak_from"] = part.peak.from;
+  json["vector_instructions"] = OptionalJson(part.instructions);
+  json["instructions_from"] = !part.instructions ? "" : part.is_from_listing ? "machine_code" : "loop_program";
+  json["ceilings"] = CeilingsJson(part.ceilings, part.streams);
   json["crossover_batch"] = OptionalJson(part.crossover_batch);
   json["bits_per_weight"] = part.bits_per_weight > 0 ? ordered_json(part.bits_per_weight) : ordered_json(nullptr);
   return json;
@@ -217,6 +271,10 @@ ordered_json PassJson(const Pass& pass) {
   json["floor_ns"] = pass.floor_ns;
   json["limit"] = LimitName(pass.limit);
   json["limit_tok_s"] = pass.limit_tok_s();
+  json["vector_instructions"] = OptionalJson(pass.instructions);
+  json["attention_vector_instructions"] = OptionalJson(pass.attention_instructions);
+  json["ceilings"] = CeilingsJson(pass.ceilings, true);
+  json["attention_ceilings"] = CeilingsJson(pass.attention_ceilings, true);
   return json;
 }
 
@@ -230,12 +288,24 @@ ordered_json ChipJson(const chip::Chip& chip, const Bound& bound) {
   json["peak_flop_s"] = OptionalJson(bound.roof.peak_flop_s);
   json["peak_from"] = bound.roof.peak_from;
   json["cache_bandwidth_gb_s"] = OptionalJson(bound.roof.cache_bandwidth_gb_s);
+  json["memory_latency_ns"] = OptionalJson(bound.in_flight.latency_ns);
+  json["memory_latency_loaded_ns"] = OptionalJson(bound.in_flight.latency_loaded_ns);
+  ordered_json threads = ordered_json::array();
+  for (const auto& [count, rates] : bound.roof.threads) {
+    ordered_json one;
+    one["threads"] = count;
+    one["bandwidth_gb_s"] = rates.memory_gb_s;
+    one["cache_bandwidth_gb_s"] = OptionalJson(rates.cache_gb_s);
+    one["vector_instructions_s"] = rates.vector_instructions_s;
+    threads.push_back(std::move(one));
+  }
+  json["threads"] = std::move(threads);
   return json;
 }
 
 std::string BoundJson(const model::Model& model, const chip::Chip& chip, const Bound& bound) {
   ordered_json json;
-  json["schema"] = "boltbeam.bound.v1";
+  json["schema"] = "boltbeam.bound.v2";
   json["model"] = model.file().path();
   json["chip"] = ChipJson(chip, bound);
   json["token"] = PassJson(bound.pass);
@@ -244,11 +314,16 @@ std::string BoundJson(const model::Model& model, const chip::Chip& chip, const B
   json["ridge_ops_per_byte"] = OptionalJson(bound.ridge_ops_per_byte);
   json["bits_per_weight"] = bound.bits_per_weight;
   json["crossover_batch"] = OptionalJson(bound.crossover_batch);
-  json["bytes_in_flight"] = OptionalJson(bound.bytes_in_flight);
+  json["bytes_in_flight"] = OptionalJson(bound.in_flight.bytes);
+  json["bytes_in_flight_loaded"] = OptionalJson(bound.in_flight.bytes_loaded);
+  json["instructions_missing"] = bound.roof.instructions_missing;
+  json["uncompiled_kernels"] = bound.roof.uncompiled;
   json["depths"] = ordered_json::array();
   for (const Pass& pass : bound.depths) json["depths"].push_back(PassJson(pass));
   json["parts"] = ordered_json::array();
   for (const Part& part : bound.parts) json["parts"].push_back(PartJson(part));
+  json["code_parts"] = ordered_json::array();
+  for (const Part& part : bound.code_parts) json["code_parts"].push_back(PartJson(part));
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -263,13 +338,13 @@ std::string BoundReport(const model::Model& model, const chip::Chip& chip, const
       return PartsTable(bound, false).Csv();
     case Form::kMarkdown:
       return head + "\n" + PassInWords(bound.pass) + "\n\n" + PartsTable(bound, true).Markdown() + "\n" +
-             DepthTable(bound).Markdown() + "\n" +
-             (HasCeilings(bound) ? CeilingsTable(chip, bound).Markdown() + "\n" : "") + NotesText(bound);
+             DepthTable(bound).Markdown() + "\n" + (HasCeilings(bound) ? CeilingsTable(bound).Markdown() + "\n" : "") +
+             NotesText(bound);
     case Form::kText:
       break;
   }
   return head + "\n" + PassInWords(bound.pass) + "\n\n" + PartsTable(bound, true).Text() + "\n" +
-         DepthTable(bound).Text() + "\n" + (HasCeilings(bound) ? CeilingsTable(chip, bound).Text() + "\n" : "") +
+         DepthTable(bound).Text() + "\n" + (HasCeilings(bound) ? CeilingsTable(bound).Text() + "\n" : "") +
          NotesText(bound);
 }
 

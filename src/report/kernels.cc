@@ -35,12 +35,14 @@ std::string AtMost(const engine::RouteBound& bound) {
 }
 
 std::string RoutesText(const std::vector<engine::RouteBound>& bounds) {
-  Table table({{"route", "", Align::kLeft}, {"uses", ""}, {"barriers", ""}, {"calls", ""}, {"at most", ""}});
+  Table table(
+      {{"route", "", Align::kLeft}, {"uses", ""}, {"barriers", ""}, {"calls", ""}, {"waits", ""}, {"at most", ""}});
   const auto count = [](double value) { return fmt::format("{:.0f}", value); };
   bool is_measured = true;
   for (const engine::RouteBound& bound : bounds) {
     const std::string uses = bound.uses == 0 ? "off" : std::to_string(bound.uses);
-    table.Add({bound.route->name, uses, count(bound.saved.barriers), count(bound.saved.calls), AtMost(bound)});
+    table.Add({bound.route->name, uses, count(bound.saved.barriers), count(bound.saved.calls),
+               bound.waits_ns ? Duration(*bound.waits_ns) : "", AtMost(bound)});
     is_measured = is_measured && bound.missing.empty();
   }
   std::string text = table.Text() + "\n";
@@ -51,12 +53,14 @@ std::string RoutesText(const std::vector<engine::RouteBound>& bounds) {
                  2) +
             "\n";
   }
-  text += "\n" +
-          Wrap(
-              "barriers, calls: what a token is spared by the route. at most: what that can save of it, from the "
-              "measured cost of a barrier, of small vectors' bytes and instructions, and of a cold call. waits: those "
-              "that `boltbeam audit` shows.") +
-          "\n";
+  text +=
+      "\n" +
+      Wrap(
+          "barriers, calls: what a token is spared by the route. waits: what its threads wait for each other at so "
+          "many barriers, the longest of those measured in tokens of this plan, and for the thread that streams most. "
+          "at most: what all that can save, with the measured cost of a barrier, of small vectors' bytes and "
+          "instructions, and of a cold call.") +
+      "\n";
   if (!is_measured) text += Wrap("not measured: run `boltbeam chip measure` first.") + "\n";
   return text;
 }
@@ -75,6 +79,9 @@ ordered_json RoutesJson(const std::vector<engine::RouteBound>& bounds) {
                     {"calls_saved", bound.saved.calls},
                     {"bytes_saved", bound.saved.bytes},
                     {"instructions_saved", bound.saved.instructions},
+                    {"streamed_bytes_saved", bound.saved.streamed},
+                    {"waits_ns", bound.waits_ns ? ordered_json(*bound.waits_ns) : ordered_json(nullptr)},
+                    {"waits_from", bound.waits_from},
                     {"at_most_ns", bound.at_most_ns ? ordered_json(*bound.at_most_ns) : ordered_json(nullptr)},
                     {"missing", bound.missing}});
   }

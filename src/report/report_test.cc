@@ -138,6 +138,48 @@ TEST(Bound, FitsATerminal) {
   ExpectFits(BoundOf("rx-7900-xtx", {{512}, 64, 0}, Form::kText));
 }
 
+roofline::Bound WithCeilings() {
+  roofline::Roof roof;
+  roof.bandwidth_gb_s = 50;
+  roof.bandwidth_from = "measured";
+  roof.latencies = {100, 250};
+  roof.threads = {{1, {30, 100, 1e9}}, {128, {50, 200, 4e9}}};
+  roof.peaks = {{"Q4_K", {400e9, "dot_i8_flop_s with 512-bit vectors"}},
+                {"Q6_K", {{}, "madd_i16_flop_s with 512-bit vectors, not measured (boltbeam chip measure)"}}};
+  roof.instructions = {{{"lm_head", "Q6_K", 4.2e7, true}, {"norm", "", 5e5, false}, {"quantize", "", 1e9, true}}};
+  roof.uncompiled = {"rms_norm.4096: the compiler made 2 loops of the program's 3"};
+  return roofline::ComputeBound(EightB(), roof, {{0, 512}, 1, 0}).value();
+}
+
+TEST(Bound, SaysWhichCeilingBindsAtHowManyThreads) {
+  const roofline::Bound bound = WithCeilings();
+  const std::string text = BoundReport(EightB(), chip::Chip{}, bound, Form::kText);
+  ExpectFits(text);
+  EXPECT_NE(text.find("* counted in the loop program: rms_norm.4096"), std::string::npos) << text;
+  EXPECT_NE(text.find("5.0 kB asked for by"), std::string::npos) << text;
+  EXPECT_NE(text.find("12.5 kB under way at"), std::string::npos) << text;
+  const nlohmann::json json = nlohmann::json::parse(BoundReport(EightB(), chip::Chip{}, bound, Form::kJson));
+  EXPECT_EQ(json["schema"], "boltbeam.bound.v2");
+  EXPECT_EQ(json["bytes_in_flight"], 5000.0);
+  EXPECT_EQ(json["bytes_in_flight_loaded"], 12500.0);
+  EXPECT_EQ(json["chip"]["threads"][1]["vector_instructions_s"], 4e9);
+  for (const nlohmann::json& part : json["parts"]) {
+    if (part["role"] == "lm_head") {
+      EXPECT_EQ(part["instructions_from"], "machine_code");
+      EXPECT_EQ(part["vector_instructions"], 4.2e7);
+      EXPECT_EQ(part["ceilings"][0]["threads"], 1);
+      EXPECT_EQ(part["ceilings"][0]["binds"], "instructions");
+      EXPECT_EQ(part["ceilings"][1]["binds"], "instructions");
+      EXPECT_EQ(part["peak_flop_s"], nullptr);
+    }
+    if (part["role"] == "norm") {
+      EXPECT_EQ(part["instructions_from"], "loop_program");
+    }
+  }
+  EXPECT_EQ(json["code_parts"][0]["role"], "quantize");
+  EXPECT_EQ(json["token"]["ceilings"][1]["binds"], "instructions");
+}
+
 TEST(Chips, FitATerminal) {
   const std::vector<chip::Chip> chips = chip::LoadRegistry("").value();
   ExpectFits(ChipListReport(chips, "", Form::kText));

@@ -23,28 +23,101 @@ struct Floor {
   Limit limit = Limit::kMemory;
 };
 
-Floor StreamFloor(const Roof& roof, double bytes, double flops) {
-  Floor floor{MemoryFloorNs(bytes, roof.bandwidth_gb_s), Limit::kMemory};
-  if (!roof.peak_flop_s) return floor;
-  const double compute = ComputeFloorNs(flops, *roof.peak_flop_s);
-  return compute > floor.ns ? Floor{compute, Limit::kCompute} : floor;
+Floor StreamFloor(const Roof& roof, double bytes, std::optional<double> compute_ns) {
+  const Floor floor{MemoryFloorNs(bytes, roof.bandwidth_gb_s), Limit::kMemory};
+  return compute_ns && *compute_ns > floor.ns ? Floor{*compute_ns, Limit::kCompute} : floor;
 }
 
-void FinishPart(Part& part, const Roof& roof, std::optional<double> ridge) {
+std::optional<double> ComputeNs(const Roof& roof, const std::string& format, double flops) {
+  if (flops == 0) return 0;
+  const std::optional<double> peak = PeakFor(roof, format);
+  return peak ? std::optional(ComputeFloorNs(flops, *peak)) : std::nullopt;
+}
+
+const PartInstructions* InstructionsOf(const Roof& roof, std::size_t depth, const Part& part) {
+  if (depth >= roof.instructions.size()) return nullptr;
+  const std::string format = part.bits_per_weight > 0 ? part.format : "";
+  const auto& all = roof.instructions[depth];
+  const auto found = std::ranges::find_if(
+      all, [&](const PartInstructions& one) { return one.role == part.role && one.format == format; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<Ceiling> CeilingsOf(const Roof& roof, double streamed, double cached, double instructions) {
+  std::vector<Ceiling> ceilings;
+  for (const auto& [threads, rates] : roof.threads) {
+    Ceiling ceiling{threads, {}, UnpackFloorNs(instructions, rates.vector_instructions_s)};
+    if (streamed > 0) ceiling.bytes_floor_ns = MemoryFloorNs(streamed, rates.memory_gb_s);
+    if (cached > 0 && rates.cache_gb_s) ceiling.bytes_floor_ns = MemoryFloorNs(cached, *rates.cache_gb_s);
+    ceilings.push_back(ceiling);
+  }
+  return ceilings;
+}
+
+void FinishInstructions(Part& part, const Roof& roof, const PartInstructions& instructions) {
+  part.instructions = instructions.count;
+  part.is_from_listing = instructions.is_from_listing;
+  part.ceilings = CeilingsOf(roof, part.streams ? part.bytes : 0, part.streams ? 0 : part.bytes, instructions.count);
+  if (!part.ceilings.empty()) part.unpack_floor_ns = part.ceilings.back().unpack_floor_ns;
+}
+
+void FinishPart(Part& part, const Roof& roof) {
   if (part.streams) {
-    const Floor floor = StreamFloor(roof, part.bytes, part.flops);
+    const Floor floor = StreamFloor(roof, part.bytes, ComputeNs(roof, part.format, part.flops));
     part.floor_ns = floor.ns;
     part.limit = floor.limit;
+    if (part.flops > 0) {
+      const auto peak = roof.peaks.find(part.format);
+      part.peak = peak != roof.peaks.end() ? peak->second : Peak{roof.peak_flop_s, roof.peak_from};
+    }
   } else if (roof.cache_bandwidth_gb_s) {
     part.floor_ns = MemoryFloorNs(part.bytes, *roof.cache_bandwidth_gb_s);
     part.limit = Limit::kCache;
   }
-  const auto instructions = roof.instructions_per_weight.find(part.format);
-  if (part.bits_per_weight > 0 && roof.vector_instructions_s && instructions != roof.instructions_per_weight.end()) {
-    const double weights = part.bytes * 8 / part.bits_per_weight;
-    part.unpack_floor_ns = UnpackFloorNs(weights, instructions->second, *roof.vector_instructions_s);
+  if (const PartInstructions* instructions = InstructionsOf(roof, 0, part)) {
+    FinishInstructions(part, roof, *instructions);
   }
-  if (part.bits_per_weight > 0 && ridge) part.crossover_batch = CrossoverBatch(part.bits_per_weight, *ridge);
+  if (part.bits_per_weight > 0 && part.peak.flop_s) {
+    part.crossover_batch = CrossoverBatch(part.bits_per_weight, Ridge(*part.peak.flop_s, roof.bandwidth_gb_s));
+  }
+}
+
+/// Instructions of the whole token at a depth, and what binds it on each number of threads.
+void AddInstructions(Pass& pass, const Roof& roof, std::size_t depth) {
+  if (depth >= roof.instructions.size() || roof.instructions[depth].empty()) return;
+  double all = 0, attention = 0;
+  for (const PartInstructions& part : roof.instructions[depth]) {
+    all += part.count;
+    if (part.role == "attention") attention += part.count;
+  }
+  pass.instructions = all;
+  pass.attention_instructions = attention;
+  pass.ceilings = CeilingsOf(roof, pass.bytes(), 0, all);
+  pass.attention_ceilings = CeilingsOf(roof, pass.kv_bytes, 0, attention);
+}
+
+/// One peak for all tables, each by its operations; none when one of them is not known.
+void MixPeaks(const std::vector<Part>& parts, Roof& roof) {
+  if (roof.peaks.empty()) return;
+  double flops = 0, ns = 0;
+  for (const Part& part : parts) {
+    if (part.bits_per_weight == 0) continue;
+    const std::optional<double> own = ComputeNs(roof, part.format, part.flops);
+    if (!own) return;
+    flops += part.flops;
+    ns += *own;
+    const auto peak = roof.peaks.find(part.format);
+    if (peak == roof.peaks.end()) continue;
+    const std::string& from = peak->second.from;
+    if (roof.peak_from.find(from) == std::string::npos) roof.peak_from += (roof.peak_from.empty() ? "" : "; ") + from;
+  }
+  if (ns > 0) roof.peak_flop_s = flops / ns * 1e9;
+}
+
+/// The name of what an operation reads.
+std::string FormatOf(const Operation& operation, const model::CacheFormats& cache) {
+  if (operation.kind == OpKind::kMatmul || operation.kind == OpKind::kEmbed) return operation.weights->format->name;
+  return operation.kind == OpKind::kAttention ? CacheKey(cache) : "f16";
 }
 
 class PartList {
@@ -53,7 +126,7 @@ class PartList {
 
   void Add(const Operation& operation) {
     const bool table = operation.kind == OpKind::kMatmul;
-    Part& part = Find(operation.role, FormatOf(operation));
+    Part& part = Find(operation.role, FormatOf(operation, cache_));
     ++part.calls;
     part.streams = operation.Streams();
     part.flops += static_cast<double>(operation.flops);
@@ -74,14 +147,6 @@ class PartList {
   std::vector<Part> Take() { return std::move(parts_); }
 
  private:
-  std::string FormatOf(const Operation& operation) const {
-    if (operation.kind == OpKind::kMatmul || operation.kind == OpKind::kEmbed) return operation.weights->format->name;
-    // Plain floats go by the name that the lines of activations have.
-    const bool is_float = cache_.keys == cache_.values && cache_.keys->layout->encoding;
-    if (operation.kind != OpKind::kAttention) return "f16";
-    return is_float ? model::CacheFormatName(*cache_.keys) : cache_.Name();
-  }
-
   Part& Find(std::string_view role, std::string_view format) {
     for (Part& part : parts_) {
       if (part.role == role && part.format == format) return part;
@@ -124,11 +189,32 @@ Pass ComputePass(const std::vector<Operation>& operations, const Roof& roof, con
   pass.depth = options.depth;
   pass.tokens = options.tokens;
   pass.sequences = options.sequences;
-  for (const Operation& operation : operations) AddToPass(pass, operation);
-  const Floor floor = StreamFloor(roof, pass.bytes(), pass.weight_flops + pass.attention_flops);
+  std::optional<double> compute_ns = 0;
+  for (const Operation& operation : operations) {
+    AddToPass(pass, operation);
+    if (!operation.Streams()) continue;
+    const auto flops = static_cast<double>(operation.flops);
+    const std::optional<double> own = ComputeNs(roof, FormatOf(operation, options.cache), flops);
+    compute_ns = compute_ns && own ? std::optional(*compute_ns + *own) : std::nullopt;
+  }
+  const Floor floor = StreamFloor(roof, pass.bytes(), compute_ns);
   pass.floor_ns = floor.ns;
   pass.limit = floor.limit;
   return pass;
+}
+
+/// What the plan does beside the token graph's parts.
+std::vector<Part> CodeParts(const std::vector<Part>& parts, const Roof& roof) {
+  std::vector<Part> more;
+  if (roof.instructions.empty()) return more;
+  for (const PartInstructions& one : roof.instructions.front()) {
+    if (std::ranges::any_of(parts, [&](const Part& part) { return InstructionsOf(roof, 0, part) == &one; })) continue;
+    Part& part = more.emplace_back();
+    part.role = one.role;
+    part.format = one.format;
+    FinishInstructions(part, roof, one);
+  }
+  return more;
 }
 
 Result<void> CheckOptions(const BoundOptions& options) {
@@ -158,6 +244,18 @@ Result<void> CheckRate(std::string_view flag, std::optional<double> value, doubl
 }
 
 }  // namespace
+
+std::string CacheKey(const model::CacheFormats& cache) {
+  // Plain floats go by the name that the lines of activations have.
+  const bool is_float = cache.keys == cache.values && cache.keys->layout->encoding;
+  return is_float ? model::CacheFormatName(*cache.keys) : cache.Name();
+}
+
+std::optional<double> PeakFor(const Roof& roof, const std::string& format) {
+  if (roof.peaks.empty()) return roof.peak_flop_s;
+  const auto peak = roof.peaks.find(format);
+  return peak == roof.peaks.end() ? std::nullopt : peak->second.flop_s;
+}
 
 std::string_view LimitName(Limit limit) {
   switch (limit) {
@@ -198,8 +296,7 @@ Result<Roof> RoofOf(const chip::Chip& chip, std::optional<double> bandwidth_gb_s
     roof.peak_from = peak_flop_s ? "--peak" : InWords(*peak);
   }
   roof.cache_bandwidth_gb_s = chip.Get("cache_bandwidth_gb_s");
-  roof.latency_ns = chip.Get("memory_latency_ns");
-  roof.vector_instructions_s = chip.Get("vector_instructions_s");
+  roof.latencies = LatenciesOf(chip);
   return roof;
 }
 
@@ -207,26 +304,29 @@ Result<Bound> ComputeBound(const model::Model& model, const Roof& roof, const Bo
   BOLTBEAM_TRY(CheckOptions(options));
   Bound bound;
   bound.roof = roof;
-  if (roof.peak_flop_s) bound.ridge_ops_per_byte = Ridge(*roof.peak_flop_s, roof.bandwidth_gb_s);
-  if (roof.latency_ns) bound.bytes_in_flight = BytesInFlight(roof.bandwidth_gb_s, *roof.latency_ns);
+  bound.in_flight = InFlightAt(roof.bandwidth_gb_s, roof.latencies);
   bound.bits_per_weight = model::TakeCensus(model).BitsPerWeight();
-  if (bound.ridge_ops_per_byte) {
-    bound.crossover_batch = CrossoverBatch(bound.bits_per_weight, *bound.ridge_ops_per_byte);
-  }
   PartList list(options.cache);
   for (const std::uint64_t depth : options.depths) {
     const model::GraphOptions graph = GraphOptionsOf(options, depth);
     const std::vector<Operation> operations = model::BuildTokenGraph(model, graph);
     bound.depths.push_back(ComputePass(operations, roof, graph));
+    AddInstructions(bound.depths.back(), roof, bound.depths.size() - 1);
     if (bound.depths.size() > 1) continue;
     for (const Operation& operation : operations) list.Add(operation);
   }
   bound.pass = bound.depths.front();
   list.AddActivations(bound.pass.activation_bytes);
   bound.parts = list.Take();
+  MixPeaks(bound.parts, bound.roof);
   for (Part& part : bound.parts) {
-    FinishPart(part, roof, bound.ridge_ops_per_byte);
+    FinishPart(part, roof);
     if (part.streams) bound.pass.parts_floor_ns += *part.floor_ns;
+  }
+  bound.code_parts = CodeParts(bound.parts, roof);
+  if (bound.roof.peak_flop_s) {
+    bound.ridge_ops_per_byte = Ridge(*bound.roof.peak_flop_s, roof.bandwidth_gb_s);
+    bound.crossover_batch = CrossoverBatch(bound.bits_per_weight, *bound.ridge_ops_per_byte);
   }
   return bound;
 }

@@ -14,25 +14,63 @@
 #include "model/census.h"
 #include "model/model.h"
 #include "model/token_graph.h"
+#include "roofline/in_flight.h"
 
 namespace boltbeam::roofline {
+
+/// The fastest that the arithmetic of one format's kernel goes on the chip; no figure where it was not measured.
+struct Peak {
+  std::optional<double> flop_s;
+  std::string from;  // in words
+};
+
+/// What N threads together can move and issue.
+struct ThreadRates {
+  double memory_gb_s = 0;
+  std::optional<double> cache_gb_s;
+  double vector_instructions_s = 0;  // with vectors of the width that the kernels use
+};
+
+/// Vector instructions that a token's machine code spends in one part, all threads together.
+struct PartInstructions {
+  std::string role, format;  // format: of tables; else empty
+  double count = 0;
+  bool is_from_listing = true;  // of the machine code; false: of the loop program
+};
 
 /// What a chip can move and compute, in the units of its facts.
 struct Roof {
   double bandwidth_gb_s = 0;
-  std::optional<double> peak_flop_s;
+  std::optional<double> peak_flop_s;  // of every format, where `peaks` is empty
+  std::map<std::string, Peak> peaks;  // by the format of a table or of the KV cache
   std::optional<double> cache_bandwidth_gb_s;
-  std::optional<double> latency_ns;  // of a memory access
-  // The second ceiling, of a CPU that was measured: vector instructions a second on all threads, and how many of them
-  // this program's product spends on a weight of each format.
-  std::optional<double> vector_instructions_s;
-  std::map<std::string, double> instructions_per_weight;
+  Latencies latencies;  // of the memory
+  // The second ceiling, of a CPU that was measured, at each number of threads, and what it is applied to: a token's
+  // instructions at each of the depths asked for.
+  std::map<std::uint32_t, ThreadRates> threads;
+  std::vector<std::vector<PartInstructions>> instructions;
+  std::string instructions_missing;       // why there are none
+  std::vector<std::string> uncompiled;    // kernels of which the loop program was counted, and why
   std::string bandwidth_from, peak_from;  // in words
+};
+
+/// What sets the pace of a part on so many threads: its bytes, or its instructions.
+struct Ceiling {
+  std::uint32_t threads = 0;
+  std::optional<double> bytes_floor_ns;  // over the memory's rate, or the caches' for what does not stream
+  double unpack_floor_ns = 0;            // its vector instructions over the rate at which they are issued
+  [[nodiscard]] bool BindsInstructions() const { return unpack_floor_ns > bytes_floor_ns.value_or(0); }
 };
 
 /// What the chip says, or what takes its place; kBoundNoBandwidth when neither says a bandwidth.
 Result<Roof> RoofOf(const chip::Chip& chip, std::optional<double> bandwidth_gb_s = {},
                     std::optional<double> peak_flop_s = {});
+
+/// The name that the line of attention has for its cache's format, and so Roof::peaks.
+std::string CacheKey(const model::CacheFormats& cache);
+
+/// The peak of a format's arithmetic; nullopt when it is not known.
+std::optional<double> PeakFor(const Roof& roof, const std::string& format);
 
 enum class Limit : std::uint8_t { kUnknown, kMemory, kCompute, kCache };
 std::string_view LimitName(Limit limit);
@@ -47,7 +85,11 @@ struct Part {
   double flops = 0;
   bool streams = false;  // its bytes come from memory and are part of the pass's floor
   std::optional<double> floor_ns;
-  std::optional<double> unpack_floor_ns;  // tables, one column: what the instructions take at least
+  Peak peak;                              // of its arithmetic
+  std::optional<double> instructions;     // vector instructions of one token's machine code
+  bool is_from_listing = true;            // where they were counted; false: in the loop program
+  std::vector<Ceiling> ceilings;          // at each number of threads, ascending
+  std::optional<double> unpack_floor_ns;  // on all threads
   Limit limit = Limit::kUnknown;
   std::optional<double> crossover_batch;  // M*: tables only
   double bits_per_weight = 0;             // tables only
@@ -62,6 +104,9 @@ struct Pass {
   double floor_ns = 0;        // the larger of all bytes over bandwidth and all operations over peak
   double parts_floor_ns = 0;  // sum of the parts' floors: no part overlaps another
   Limit limit = Limit::kUnknown;
+  std::optional<double> instructions, attention_instructions;  // vector instructions of the whole token; of attention
+  std::vector<Ceiling> ceilings;                               // of all its parts, one after another
+  std::vector<Ceiling> attention_ceilings;                     // of attention alone
 
   [[nodiscard]] double bytes() const { return weight_bytes + activation_bytes + kv_bytes; }
   [[nodiscard]] double limit_tok_s() const { return static_cast<double>(tokens * sequences) * 1e9 / floor_ns; }
@@ -71,11 +116,12 @@ struct Bound {
   Roof roof;
   Pass pass;
   std::vector<Part> parts;
-  std::vector<Pass> depths;  // the same pass at each depth asked for
+  std::vector<Part> code_parts;  // steps of the plan that the token graph does not have: instructions only
+  std::vector<Pass> depths;      // the same pass at each depth asked for
   std::optional<double> ridge_ops_per_byte;
   double bits_per_weight = 0;             // of all tables that a token reads
   std::optional<double> crossover_batch;  // of the whole model
-  std::optional<double> bytes_in_flight;  // Little's law
+  InFlight in_flight;                     // by Little's law, at the bandwidth that floors divide by
 };
 
 struct BoundOptions {

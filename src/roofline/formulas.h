@@ -41,9 +41,14 @@ constexpr double AttentionFlops(double layers, double heads, double head_dim, do
   return layers * 4 * heads * head_dim * (tokens * depth + tokens * (tokens + 1) / 2);
 }
 
-/// Nanoseconds that the instructions take which turn weights into what a product multiplies.
-constexpr double UnpackFloorNs(double weights, double instructions_per_weight, double instructions_per_s) {
-  return weights * instructions_per_weight / instructions_per_s * 1e9;
+/// Nanoseconds that so many vector instructions take at least.
+constexpr double UnpackFloorNs(double instructions, double instructions_per_s) {
+  return instructions / instructions_per_s * 1e9;
+}
+
+/// One rate for work of two kinds, by how much there is of each: what is slow weighs as long as it takes.
+constexpr double MixedPeak(double flops, double peak_flop_s, double other_flops, double other_peak_flop_s) {
+  return (flops + other_flops) / (flops / peak_flop_s + other_flops / other_peak_flop_s);
 }
 
 /// Little's law: bytes that have to be under way to keep a memory of that latency busy.

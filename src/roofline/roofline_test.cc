@@ -48,7 +48,8 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"MatmulFlops", [](const Arguments& a) { return MatmulFlops(a.at(0), a.at(1)); }},
       {"AttentionFlops",
        [](const Arguments& a) { return AttentionFlops(a.at(0), a.at(1), a.at(2), a.at(3), a.at(4)); }},
-      {"UnpackFloorNs", [](const Arguments& a) { return UnpackFloorNs(a.at(0), a.at(1), a.at(2)); }},
+      {"UnpackFloorNs", [](const Arguments& a) { return UnpackFloorNs(a.at(0), a.at(1)); }},
+      {"MixedPeak", [](const Arguments& a) { return MixedPeak(a.at(0), a.at(1), a.at(2), a.at(3)); }},
       {"BytesInFlight", [](const Arguments& a) { return BytesInFlight(a.at(0), a.at(1)); }},
       {"LostNs", [](const Arguments& a) { return LostNs(a.at(0), a.at(1)); }},
       {"UnaccountedNs", [](const Arguments& a) { return UnaccountedNs(a.at(0), a.at(1), a.at(2), a.at(3)); }},
@@ -254,10 +255,73 @@ TEST(Refuse, NumbersThatMakeNoSense) {
 }
 
 TEST(Little, BytesInFlightWhereALatencyIsKnown) {
+  chip::Chip chip = chip::FindChip("rtx-5090", "").value();
+  const auto add = [&](const char* name, double value) {
+    chip::Fact fact;
+    fact.name = name;
+    fact.value = value;
+    fact.provenance = chip::Provenance::kMeasured;
+    chip.facts.push_back(fact);
+  };
+  std::erase_if(chip.facts, [](const chip::Fact& fact) { return fact.name.starts_with("memory_latency"); });
+  EXPECT_EQ(InFlightText(ComputeBound(EightB(), RoofOf(chip, 1700).value(), {})->in_flight), "");
+  add("memory_latency_ns", 1000);
+  const InFlight idle = ComputeBound(EightB(), RoofOf(chip, 1700).value(), {})->in_flight;
+  EXPECT_NEAR(*idle.bytes, 1.7e6, 1e-3);
+  EXPECT_FALSE(idle.bytes_loaded);
+  add("memory_latency_loaded_ns", 3000);
+  const InFlight both = ComputeBound(EightB(), RoofOf(chip, 1700).value(), {})->in_flight;
+  EXPECT_EQ(both.bytes, idle.bytes) << "the idle one, whatever else is known";
+  EXPECT_NEAR(*both.bytes_loaded, 5.1e6, 1e-3);
+  EXPECT_EQ(InFlightText(both), "1700.0 kB asked for by 1000 ns (idle), 5100.0 kB under way at 3000 ns (loaded)");
+}
+
+TEST(Ceilings, OfEveryPartAtEveryNumberOfThreads) {
   Roof roof;
-  roof.bandwidth_gb_s = 1700;
-  roof.latency_ns = 1000;
-  EXPECT_NEAR(*ComputeBound(EightB(), roof, {})->bytes_in_flight, 1.7e6, 1e-3);
+  roof.bandwidth_gb_s = 50;
+  roof.threads = {{1, {30, 100, 1e9}}, {2, {50, 200, 4e9}}};
+  roof.instructions = {{{"lm_head", "Q6_K", 1.2e7, true}, {"norm", "", 5e5, false}, {"quantize", "", 1e5, true}},
+                       {{"lm_head", "Q6_K", 1.2e7, true}, {"attention", "", 3e6, true}}};
+  const Bound bound = ComputeBound(EightB(), roof, {{0, 512}, 1, 0}).value();
+  const Part head = PartOf(bound, "lm_head", "Q6_K");
+  ASSERT_EQ(head.ceilings.size(), 2U);
+  EXPECT_NEAR(*head.ceilings[0].bytes_floor_ns, head.bytes / 30, 1e-3);  // 17.0 ms
+  EXPECT_NEAR(head.ceilings[0].unpack_floor_ns, 1.2e7, 1e-3);            // 12 ms
+  EXPECT_FALSE(head.ceilings[0].BindsInstructions());
+  EXPECT_NEAR(*head.unpack_floor_ns, 3e6, 1e-3);
+  const Part norm = PartOf(bound, "norm", "f16");
+  EXPECT_NEAR(*norm.ceilings[1].bytes_floor_ns, norm.bytes / 200, 1e-3);  // of the caches: 73 bytes, 36 layers
+  EXPECT_TRUE(norm.ceilings[1].BindsInstructions());
+  EXPECT_FALSE(norm.is_from_listing);
+  ASSERT_EQ(bound.code_parts.size(), 1U);
+  EXPECT_EQ(bound.code_parts[0].role, "quantize");
+  EXPECT_NEAR(*bound.depths[0].instructions, 1.26e7, 1e-3);
+  EXPECT_NEAR(*bound.depths[1].attention_instructions, 3e6, 1e-3);
+  EXPECT_NEAR(bound.depths[1].ceilings[1].unpack_floor_ns, 1.5e7 / 4, 1e-3);
+}
+
+TEST(Peaks, EveryFormatHasItsOwn) {
+  Roof roof;
+  roof.bandwidth_gb_s = 50;
+  roof.peaks = {{"Q4_K", {400e9, "a"}}, {"Q6_K", {200e9, "b"}}, {"f16", {100e9, "c"}}};
+  const Bound bound = ComputeBound(EightB(), roof, {{0}, 1, 512}).value();
+  const Part down = PartOf(bound, "ffn_down", "Q4_K"), more = PartOf(bound, "ffn_down", "Q6_K");
+  EXPECT_NEAR(*down.floor_ns, ComputeFloorNs(down.flops, 400e9), 1);
+  EXPECT_NEAR(*more.floor_ns, ComputeFloorNs(more.flops, 200e9), 1);
+  EXPECT_NEAR(*down.crossover_batch, CrossoverBatch(4.5, Ridge(400e9, 50)), 1e-9);
+  EXPECT_NEAR(*more.crossover_batch, CrossoverBatch(6.5625, Ridge(200e9, 50)), 1e-9);
+  EXPECT_EQ(more.peak.from, "b");
+  EXPECT_GT(*bound.roof.peak_flop_s, 200e9);
+  EXPECT_LT(*bound.roof.peak_flop_s, 400e9);
+  EXPECT_EQ(bound.roof.peak_from, "a; b");
+  double compute = 0;
+  for (const Part& part : bound.parts) {
+    if (part.streams && part.flops > 0) compute += ComputeFloorNs(part.flops, *PeakFor(roof, part.format));
+  }
+  EXPECT_EQ(bound.pass.limit, Limit::kCompute);
+  EXPECT_NEAR(bound.pass.floor_ns, compute, 1);
+  roof.peaks.erase("Q6_K");
+  EXPECT_EQ(ComputeBound(EightB(), roof, {{0}, 1, 512})->pass.limit, Limit::kMemory) << "not all are known";
 }
 
 }  // namespace

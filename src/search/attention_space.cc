@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "chip/rates.h"
+#include "kernel/families/attention.h"
 #include "kernel/space.h"
 #include "roofline/formulas.h"
 
@@ -31,6 +33,7 @@ AttentionPart AttentionPartOf(const model::Model& model, const model::CacheForma
   part.key_bytes = bytes(*cache.keys);
   part.value_bytes = bytes(*cache.values);
   part.has_key_codes = !(cache.keys->layout && cache.keys->layout->encoding);
+  part.has_value_codes = !(cache.values->layout && cache.values->layout->encoding);
   return part;
 }
 
@@ -43,6 +46,8 @@ KnobSpace AttentionSpace(const AttentionPart& part, const chip::Chip& chip) {
   };
   const auto group = static_cast<std::int64_t>(part.heads / part.kv_heads);
   const std::int64_t head_dim = part.head_dim;
+  kernel::CacheElement value;
+  if (part.has_value_codes) value = {kernel::Memory::kU8, part.head_dim};
   const bool has_codes = part.has_key_codes;
   const std::vector<SpaceRule> rules = {
       {"missing-fact:instruction-sets",
@@ -76,6 +81,16 @@ KnobSpace AttentionSpace(const AttentionPart& part, const chip::Chip& chip) {
                     : fmt::format("{} bytes of scores, half of the cache is {:.0f}", bytes, s.Fact("l1d_bytes") / 2);
        },
        {}},
+      {"overflow",
+       {"chunk"},
+       {},
+       [value](const Setting& s) {
+         kernel::AttentionShape shape;
+         shape.chunk = static_cast<std::uint32_t>(s["chunk"]);
+         shape.value = value;
+         return kernel::SumOverflow(shape);
+       },
+       {}},
       {"no-meaning",
        {"dot"},
        {},
@@ -100,8 +115,7 @@ Result<AttentionForesight> PredictAttention(const AttentionPart& part, const Kno
   }
   AttentionForesight foresight;
   foresight.floor_ns = roofline::MemoryFloorNs(part.bytes(), bandwidth->value);
-  const double cores = std::max(1.0, chip.Get("cores").value_or(threads));
-  const double issue = chip.Get("vector_instructions_s").value_or(0) / cores;
+  const double issue = chip::RateOn(chip, "vector_instructions_s", threads).value_or(0) / threads;  // of a thread
   for (std::size_t i = 0; i < space.points.size(); ++i) {
     const auto chunk = static_cast<double>(space.ValueOf(space.points[i], "chunk"));
     const auto lanes = static_cast<double>(space.ValueOf(space.points[i], "lanes"));

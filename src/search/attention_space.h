@@ -15,9 +15,9 @@ namespace boltbeam::search {
 
 struct AttentionPart {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, layers = 0;
-  std::uint64_t depth = 0;                // positions that a token sees
-  double key_bytes = 0, value_bytes = 0;  // of a head's position
-  bool has_key_codes = false;             // keys are kept as codes of 8 bits
+  std::uint64_t depth = 0;                              // positions that a token sees
+  double key_bytes = 0, value_bytes = 0;                // of a head's position
+  bool has_key_codes = false, has_value_codes = false;  // keys are kept as codes of 8 bits
 
   [[nodiscard]] double bytes() const { return static_cast<double>(kv_heads * depth) * (key_bytes + value_bytes); }
 };

@@ -243,6 +243,9 @@ Result<chip::Chip> WithRates(const chip::Chip& chip, runtime::KernelCache& kerne
   if (!known.Get("vector_instructions_s")) {
     BOLTBEAM_ASSIGN(const double rate, bench.InstructionRate(chip, kernels));
     known.facts.push_back(Probed("vector_instructions_s", rate, "/s", chip::Use::kNone));
+    // Probed on the bench's threads, which need not be all that the machine has.
+    const std::string on_threads = fmt::format("vector_instructions_s.threads_{}", bench.threads());
+    known.facts.push_back(Probed(on_threads, rate, "/s", chip::Use::kNone));
   }
   return known;
 }

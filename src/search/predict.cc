@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "chip/rates.h"
 #include "kernel/families/gemv.h"
 #include "kernel/knobs.h"
 #include "kernel/program_cost.h"
@@ -83,9 +84,8 @@ Counter::Counter(const Part& part, const chip::Chip& chip, std::uint32_t threads
     : part_(part), threads_(std::max(1U, threads)) {
   const auto with_threads = chip.Get(fmt::format("read_bandwidth_gb_s.threads_{}", threads_));
   if (const chip::Fact* bandwidth = chip.Bandwidth()) bandwidth_gb_s_ = with_threads.value_or(bandwidth->value);
-  const double cores = std::max(1.0, chip.Get("cores").value_or(threads_));  // that the rate was measured on
-  const auto rate = chip.Get("vector_instructions_s");
-  instructions_s_ = rate ? *rate / cores : kGuessedInstructionsS;
+  const auto rate = chip::RateOn(chip, "vector_instructions_s", threads_);
+  instructions_s_ = rate ? *rate / threads_ : kGuessedInstructionsS;
   const kernel::SpaceFacts facts = kernel::SpaceFactsOf(chip);
   lanes_ = facts.lanes.value_or(16);
   registers_ = facts.registers.value_or(32);

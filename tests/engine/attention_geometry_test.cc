@@ -95,6 +95,12 @@ TEST(AttentionGeometry, WhatIsNotLegalIsRefusedWithTheReason) {
   EXPECT_EQ(fault("lanes=16"), "registers of 16 lanes, 8 there");
   EXPECT_NE(fault("chunk=48").find("a power of two"), std::string::npos);
   EXPECT_EQ(fault("dot=dot4"), "no four-way dot product of bytes there");
+  EXPECT_EQ(fault("lanes=8,chunk=1024"), "");
+  shape.value = {kernel::Memory::kU8, 32};
+  EXPECT_EQ(fault("lanes=8,chunk=512"), "");
+  EXPECT_EQ(fault("lanes=8,chunk=1024"),
+            "1024 values in codes of up to 128 times weights of up to 32767 sum to 4294836224: 32 bits hold 2147483647");
+  shape.value = {};
   shape.head_dim = 36;
   EXPECT_EQ(fault("lanes=8"), "heads of 36 in vectors of 8");
   const GeometryChoice choices[] = {{"attention", "chunk=64"}, {"attention", "lanes=16"}};

@@ -377,6 +377,14 @@ ActivationLayout AttentionShape::QueryCodes() const {
   return layout;
 }
 
+std::string SumOverflow(const AttentionShape& shape) {
+  constexpr std::int64_t kMost32 = 2147483647;
+  const std::int64_t sum = std::int64_t{shape.chunk} * static_cast<std::int64_t>(kMostWeight) * kCodeBias;
+  if (!shape.value.IsCoded() || sum <= kMost32) return {};
+  return fmt::format("{} values in codes of up to {} times weights of up to {} sum to {}: 32 bits hold {}", shape.chunk,
+                     kCodeBias, kMostWeight, sum, kMost32);
+}
+
 Program BuildAttention(const AttentionShape& shape) { return Attention(shape).Build(); }
 
 }  // namespace boltbeam::kernel

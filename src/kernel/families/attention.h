@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "kernel/program.h"
 #include "kernel/weight_layout.h"
@@ -69,6 +70,9 @@ struct AttentionShape {
   /// Of a query that is multiplied by keys in codes: 8-bit codes, a scale for each of the keys' blocks.
   [[nodiscard]] ActivationLayout QueryCodes() const;
 };
+
+/// Why the sum of a chunk's values in codes times their weights can leave its 32 bits; empty: it can't.
+std::string SumOverflow(const AttentionShape& shape);
 
 /// Work items are heads. The table holds, for every position, rope_dims / 2 cosines and then as many sines.
 /// Buffers of keys begin with the cache, those of values KeysBytes behind.

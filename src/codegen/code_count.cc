@@ -1,0 +1,67 @@
+#include "codegen/code_count.h"
+
+#include <fmt/format.h>
+
+namespace boltbeam::codegen {
+namespace {
+
+CodeCount OfProgram(const std::vector<kernel::LoopTurns>& loops, std::string why) {
+  CodeCount count{.why = std::move(why)};
+  for (const kernel::LoopTurns& loop : loops) count.vector_instructions += loop.turns * loop.vector_operations;
+  return count;
+}
+
+/// The loops that a compiler leaves as loops; of the others, what is in them belongs to the loop around them.
+std::vector<kernel::LoopTurns> RealLoops(const std::vector<kernel::LoopTurns>& loops) {
+  std::vector<kernel::LoopTurns> real;
+  std::vector<std::int32_t> place(loops.size());
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    const std::int32_t parent = loops[i].parent < 0 ? -1 : place[static_cast<std::size_t>(loops[i].parent)];
+    if (i > 0 && loops[i].is_single) {
+      place[i] = parent;
+      continue;
+    }
+    place[i] = static_cast<std::int32_t>(real.size());
+    real.push_back(loops[i]);
+    real.back().parent = parent;
+  }
+  return real;
+}
+
+}  // namespace
+
+CodeCount CountLoops(const std::vector<ListingLoop>& listing, const std::vector<kernel::LoopTurns>& program) {
+  const std::vector<kernel::LoopTurns> real = RealLoops(program);
+  bool is_same = real.size() == listing.size();
+  for (std::size_t i = 0; is_same && i < real.size(); ++i) is_same = real[i].parent == listing[i].parent;
+  if (!is_same) {
+    return OfProgram(
+        program, fmt::format("the compiler made {} loops of the program's {}", listing.size() - 1, real.size() - 1));
+  }
+  CodeCount count{.is_from_listing = true};
+  for (std::size_t i = 0; i < real.size(); ++i)
+    count.vector_instructions += real[i].turns * listing[i].vector_instructions;
+  return count;
+}
+
+const CodeCounter::Code& CodeCounter::CodeOf(const kernel::Program& program) {
+  const auto [place, is_new] = codes_.try_emplace(kernel::Identity(program));
+  if (is_new) {
+    const Result<std::string> listing = EmitListing(program, target_, Listing::kAssembly);
+    if (listing) {
+      place->second.loops = LoopsOfListing(*listing);
+    } else {
+      place->second.why_not = listing.error().Message();
+    }
+  }
+  return place->second;
+}
+
+CodeCount CodeCounter::Count(const kernel::Program& program, std::int64_t begin, std::int64_t end,
+                             std::span<const kernel::KnownWord> known) {
+  const std::vector<kernel::LoopTurns> turns = kernel::TurnsOf(program, begin, end, known);
+  const Code& code = CodeOf(program);
+  return code.why_not.empty() ? CountLoops(code.loops, turns) : OfProgram(turns, code.why_not);
+}
+
+}  // namespace boltbeam::codegen

@@ -1,0 +1,70 @@
+#include "engine/route_bounds.h"
+
+#include <gtest/gtest.h>
+
+namespace boltbeam::engine {
+namespace {
+
+chip::Chip Measured(std::initializer_list<std::pair<const char*, double>> more = {}) {
+  chip::Chip chip;
+  const auto add = [&](const char* name, double value) {
+    chip::Fact fact;
+    fact.name = name;
+    fact.value = value;
+    fact.provenance = chip::Provenance::kMeasured;
+    chip.facts.push_back(fact);
+  };
+  add("barrier_ns", 100);
+  add("memory_latency_ns", 80);
+  add("read_bandwidth_gb_s", 40);
+  add("read_bandwidth_gb_s.threads_1", 20);
+  add("read_bandwidth_gb_s.threads_4", 40);
+  add("vector_instructions_s", 8e9);
+  add("cores", 2);  // of two threads each
+  for (const auto& [name, value] : more) add(name, value);
+  return chip;
+}
+
+RouteBound Of(const PlanCost& saved, const chip::Chip& chip, const BarrierWaits& waits = {}) {
+  RouteBound bound;
+  bound.saved = saved;
+  FillIn(bound, chip, waits);
+  return bound;
+}
+
+TEST(RouteBounds, ABarrierCostsWhatThreadsWaitAtItToo) {
+  const PlanCost saved{.barriers = 3};
+  const RouteBound declared = Of(saved, Measured({{"barrier_wait_ns", 500}}));
+  EXPECT_DOUBLE_EQ(*declared.at_most_ns, 3 * 100 + 3 * 500);
+  EXPECT_DOUBLE_EQ(*declared.waits_ns, 1500);
+  EXPECT_EQ(declared.waits_from, "barrier_wait_ns");
+  // Measured in this plan: the three longest, whatever the chip's fact says.
+  const RouteBound measured = Of(saved, Measured({{"barrier_wait_ns", 500}}), {{10, 900, 20, 400, 30}});
+  EXPECT_DOUBLE_EQ(*measured.at_most_ns, 3 * 100 + 900 + 400 + 30);
+  EXPECT_EQ(measured.waits_from, "this plan's tokens");
+  // A plan without the route may have more barriers than this one.
+  EXPECT_DOUBLE_EQ((BarrierWaits{{10, 30}}.LongestNs(4)), 80);
+}
+
+TEST(RouteBounds, UnknownWaitsAreNoBound) {
+  const RouteBound bound = Of({.barriers = 3}, Measured());
+  EXPECT_FALSE(bound.at_most_ns);
+  EXPECT_EQ(bound.missing, "barrier_wait_ns");
+  EXPECT_TRUE(Of({.calls = 3}, Measured()).at_most_ns) << "no barrier, no wait";
+}
+
+TEST(RouteBounds, TheThreadThatStreamsMostIsWaitedFor) {
+  EXPECT_DOUBLE_EQ(*Of({.streamed = 2000}, Measured()).at_most_ns, 100);
+  EXPECT_DOUBLE_EQ(*Of({.streamed = -2000}, Measured()).at_most_ns, 0);
+}
+
+// The rate of all four threads, not of the two cores: one of them issues a quarter of it.
+TEST(RouteBounds, InstructionsTakeAThreadsShareOfTheRate) {
+  EXPECT_DOUBLE_EQ(*Of({.instructions = 1000}, Measured()).at_most_ns, 1000 / 2e9 * 1e9);
+  const chip::Chip alone =
+      Measured({{"vector_instructions_s.threads_1", 4e9}, {"vector_instructions_s.threads_4", 8e9}});
+  EXPECT_DOUBLE_EQ(*Of({.instructions = 1000}, alone).at_most_ns, 1000 / 2e9 * 1e9) << "the slowest that it can be";
+}
+
+}  // namespace
+}  // namespace boltbeam::engine
