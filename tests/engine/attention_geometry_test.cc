@@ -98,8 +98,9 @@ TEST(AttentionGeometry, WhatIsNotLegalIsRefusedWithTheReason) {
   EXPECT_EQ(fault("lanes=8,chunk=1024"), "");
   shape.value = {kernel::Memory::kU8, 32};
   EXPECT_EQ(fault("lanes=8,chunk=512"), "");
-  EXPECT_EQ(fault("lanes=8,chunk=1024"),
-            "1024 values in codes of up to 128 times weights of up to 32767 sum to 4294836224: 32 bits hold 2147483647");
+  EXPECT_EQ(
+      fault("lanes=8,chunk=1024"),
+      "1024 values in codes of up to 128 times weights of up to 32767 sum to 4294836224: 32 bits hold 2147483647");
   shape.value = {};
   shape.head_dim = 36;
   EXPECT_EQ(fault("lanes=8"), "heads of 36 in vectors of 8");
