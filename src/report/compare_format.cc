@@ -89,10 +89,15 @@ std::string One(const Comparison& comparison, std::string_view format) {
 }
 
 Json TermJson(const Term& term) {
-  return {{"term", term.name},
-          {"ours_ns", Optional(term.ours_ns)},
-          {"theirs_ns", Optional(term.theirs_ns)},
-          {"note", term.note}};
+  Json json = {{"term", term.name},
+               {"ours_ns", Optional(term.ours_ns)},
+               {"theirs_ns", Optional(term.theirs_ns)},
+               {"note", term.note}};
+  if (term.budget_ns) {
+    json["budget_ns"] = *term.budget_ns;
+    json["within_budget"] = term.IsWithinBudget();
+  }
+  return json;
 }
 
 Json ComparisonJson(const Comparison& comparison) {

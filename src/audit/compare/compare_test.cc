@@ -11,6 +11,7 @@
 #include "audit/compare/comparison.h"
 #include "audit/compare/live.h"
 #include "audit/compare/matching.h"
+#include "audit/compare/operation_lines.h"
 #include "audit/compare/peer.h"
 #include "audit/compare/stored.h"
 #include "model/model.h"
@@ -214,8 +215,9 @@ LiveFindings Findings() {
   findings.fastest = {{600, 600, 600}, {900, 900, 900}};
   findings.theirs_repacked_ns = 1600;
   findings.threads = 2;
-  findings.matching.regions = {
-      {"ffn_down", "Q4_K", 4, 1500, 4000}, {"norm", "", 9, 100, 10}, {"attn_qo", "residual", 2, 300, 8}};
+  findings.matching.regions = {{"ffn_down", "Q4_K", 4, 1500, 4000, 1200},
+                               {"norm", "", 9, 100, 10, 100},
+                               {"attn_qo", "residual", 2, 300, 8, 300}};
   findings.matching.unmatched_ns = 20;
   findings.matching.unmatched = {"DUP"};
   return findings;
@@ -232,9 +234,10 @@ TEST(Live, RegionsTermsAndResidualMakeTheDifference) {
   EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1500 - 100 - 300 - 20), 1e-9);
   EXPECT_NEAR(TieOut(findings), 1920.0 / 2000 - 1, 1e-9);
   EXPECT_FALSE(comparison.regions.back().in_ours);
-  EXPECT_NEAR(*comparison.beside[0].theirs_ns, -400, 1e-9);
-  EXPECT_NEAR(*comparison.beside[1].theirs_ns, -700, 1e-9);
-  EXPECT_NEAR(*comparison.beside[1].ours_ns, -420, 1e-9);
+  EXPECT_NEAR(*comparison.beside[0].theirs_ns, -300, 1e-9);  // hot
+  EXPECT_NEAR(*comparison.beside[1].theirs_ns, -400, 1e-9);
+  EXPECT_NEAR(*comparison.beside[2].theirs_ns, -700, 1e-9);
+  EXPECT_NEAR(*comparison.beside[2].ours_ns, -420, 1e-9);
   EXPECT_NE(comparison.Sentence().find("boltbeam wins in ffn_down Q4_K (0.8 µs)"), std::string::npos)
       << comparison.Sentence();
   EXPECT_NE(comparison.Sentence().find("llama.cpp wins in norm F32 (0.1 µs)"), std::string::npos);
@@ -275,7 +278,7 @@ TEST(Peer, IsFoundByFolderAndByProgram) {
   const auto token = PeerTokenNs(*by_program, "m.gguf", {});
   ASSERT_TRUE(token) << token.error().Message();
   EXPECT_NEAR(*token, 2e7, 1);
-  const auto parts = PeerOperations(*by_program, "m.gguf", 0);
+  const auto parts = PeerOperations(*by_program, "m.gguf", {});
   ASSERT_FALSE(parts);
   EXPECT_EQ(parts.error().code, Code::kPeerMissing);
   const auto none = FindPeer("/nowhere");
@@ -310,11 +313,120 @@ TEST(Peer, PartsComeFromItsOwnTestPrograms) {
       "'name=a,type=f32,ne=[8,1,1,1],op_params=[],sources=q8_0[32,8,1,1],f32[32,1,1,1]', 'perf', '1', '2.5');\"\n");
   const auto peer = FindPeer(fake.folder());
   ASSERT_TRUE(peer);
-  const auto operations = PeerOperations(*peer, "m.gguf", 0);
+  const auto operations = PeerOperations(*peer, "m.gguf", {});
   ASSERT_TRUE(operations) << operations.error().Message();
   ASSERT_EQ(operations->size(), 1U);
   EXPECT_EQ(operations->front().ns, 2500);
   EXPECT_EQ(operations->front().operation.sources[0].shape[0], 32U);
+}
+
+constexpr const char* kProduct =
+    "29 0 1024 1 1 1 2 0 0 2 12 512 1024 1 1 144 288 294912 294912 0 512 1 1 1 4 2048 2048 2048 Kcur-0";
+constexpr const char* kAttention =
+    "74 0 128 16 1 1 1 7 4 0 128 1 16 1 4 8192 512 8192 1 128 256 8 1 2 2048 256 524288 1 128 256 8 1 2 2048 256 "
+    "524288 1 256 1 1 1 2 512 512 512 node 28";
+
+TEST(OperationLines, AreToldByTheirShapes) {
+  const auto product = OperationLine::Parse(kProduct), attention = OperationLine::Parse(kAttention);
+  ASSERT_TRUE(product && attention);
+  EXPECT_EQ(product->Text(), kProduct);
+  EXPECT_EQ(attention->Text(), kAttention);
+  EXPECT_TRUE(product->IsProduct() && !product->IsAttention());
+  EXPECT_TRUE(attention->IsAttention() && !attention->IsProduct());
+  EXPECT_EQ(product->StreamedBytes(), 294912U);
+  EXPECT_EQ(attention->StreamedBytes(), 2 * 524288U);
+  // A gathered row, a sum and a norm's factor are no products.
+  for (const char* line : {"40 0 512 1 1 1 0 2 14 512 900 1 1 210 420 378000 378000 26 1 1 1 1 4 4 4 4 embd",
+                           "2 0 512 1 1 1 0 2 0 512 1 1 1 4 2048 2048 2048 0 512 1 1 1 4 2048 2048 2048 sum",
+                           "7 0 128 8 1 1 0 2 0 128 8 1 1 4 512 4096 4096 0 128 1 1 1 4 512 512 512 normed"}) {
+    const auto other = OperationLine::Parse(line);
+    ASSERT_TRUE(other) << line;
+    EXPECT_FALSE(other->IsProduct() || other->IsAttention()) << line;
+  }
+  for (const char* cut : {"", "29 0 1024", "29 0 8 1 1 1 99", "29 0 8 1 1 1 0 2 12 512 1024 1 1 144 288"}) {
+    EXPECT_FALSE(OperationLine::Parse(cut)) << cut;
+  }
+}
+
+TEST(OperationLines, AttentionOverThePositionsOfTheTokenNotOfThePaddedCache) {
+  const OperationLine padded = *OperationLine::Parse(kAttention);
+  EXPECT_EQ(AtPositions(padded, 17).Text(),
+            "74 0 128 16 1 1 1 7 4 0 128 1 16 1 4 8192 512 8192 1 128 17 8 1 2 2048 256 34816 1 128 17 8 1 2 2048 256 "
+            "34816 1 17 1 1 1 2 34 34 34 node 28");
+  EXPECT_EQ(AtPositions(padded, 300).Text(), padded.Text());  // a window that slides keeps its length
+}
+
+TEST(OperationLines, StackedTablesAreMoreThanACacheKeeps) {
+  const Stacked product = StackTo(*OperationLine::Parse(kProduct), 2'000'000);
+  EXPECT_NEAR(product.copies, 6976.0 / 1024, 1e-9);  // rows, a multiple of 64
+  EXPECT_EQ(product.line.StreamedBytes(), 6976U * 288);
+  EXPECT_TRUE(product.line.IsProduct());
+  EXPECT_EQ(StackTo(*OperationLine::Parse(kProduct), 1000).copies, 1);  // it is as large by itself
+  const Stacked attention = StackTo(AtPositions(*OperationLine::Parse(kAttention), 17), 1'000'000);
+  EXPECT_EQ(attention.copies, 15);
+  EXPECT_EQ(attention.line.shape, (std::array<std::uint64_t, 4>{128, 16, 1, 15}));
+  EXPECT_EQ(attention.line.sources[0].shape[3], 15U);
+  EXPECT_EQ(attention.line.sources[2].shape[3], 15U);
+  EXPECT_EQ(attention.line.sources[3].shape[3], 1U);
+}
+
+// The fake program takes 100 ns and 1 ns a row of a table, half a ns when the table is small: out of caches. Attention:
+// 1 µs for 17 positions of one layer, 2 µs for each of several, and it fails for padded ones.
+TEST(Peer, TablesComeOutOfMemoryAndAttentionIsOfTheTokensPositions) {
+  const FakePeer fake(kBenchJson);
+  fake.Write("test-export-graph-ops",
+             std::string("while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\nprintf '%s\\n' '") + kProduct +
+                 "' '" + kAttention + "' '8 0 4 1 small' > \"$out\"\n");
+  fake.Write("test-backend-ops",
+             "while [ $# -gt 0 ]; do [ \"$1\" = --test-file ] && in=$2; shift; done\n"
+             "echo 'CREATE TABLE IF NOT EXISTS test_backend_ops (op_name TEXT, op_params TEXT, test_mode TEXT, "
+             "supported INTEGER, time_us REAL);'\n"
+             "say() { echo \"INSERT INTO test_backend_ops VALUES ('$1', "
+             "'name=a,type=f32,ne=[$2],op_params=[],sources=$3', 'perf', "
+             "'1', '$4');\"; }\n"
+             "while read -r op type rows heads three layers rest; do case $op in\n"
+             "29) us=$(awk \"BEGIN { print 0.1 + $rows * ($rows > 1024 ? 0.001 : 0.0005) }\")\n"
+             "  say MUL_MAT \"$rows,1,1,1\" \"q4_K[512,$rows,1,1],f32[512,1,1,1]\" $us;;\n"
+             "74) case \"$rest\" in *' 256 8 '*) exit 9;; esac\n"
+             "  us=$layers; [ $layers -gt 1 ] && us=$((2 * layers))\n"
+             "  say FLASH_ATTN_EXT 128,16,1,1 'f32[128,1,16,1],f16[128,17,8,1],f16[128,17,8,1],f16[17,1,1,1]' $us;;\n"
+             "8) say ADD 4,1,1,1 'f32[4,1,1,1],f32[4,1,1,1]' 0.1;;\n"
+             "esac; done < \"$in\"\n");
+  const auto peer = FindPeer(fake.folder());
+  ASSERT_TRUE(peer);
+  int windows = 0;
+  PartTiming timing{.depth = 0, .positions = 17, .cold_bytes = 1'000'000, .between = {}};
+  timing.between = [&]() -> Result<void> {
+    ++windows;
+    return {};
+  };
+  const auto operations = PeerOperations(*peer, "m.gguf", timing);
+  ASSERT_TRUE(operations) << operations.error().Message();
+  ASSERT_EQ(operations->size(), 3U);
+  EXPECT_EQ(windows, 6);  // one before each timing
+  EXPECT_FALSE(operations->at(0).hot_ns);
+  EXPECT_NEAR(operations->at(1).ns, 1124, 0.1);  // the 100 are paid for every table, not once for all
+  EXPECT_NEAR(operations->at(1).hot_ns.value_or(0), 612, 1e-6);
+  EXPECT_EQ(operations->at(1).operation.result.shape[0], 1024U);
+  EXPECT_NEAR(operations->at(2).ns, 2000, 1e-6);
+  EXPECT_NEAR(operations->at(2).hot_ns.value_or(0), 1000, 1e-6);
+}
+
+TEST(Live, TiesOutAgainstTheTokensAmongItsParts) {
+  LiveFindings findings = Findings();
+  findings.among_parts_ns = {1800, 2000};
+  EXPECT_NEAR(TieOut(findings), 1920.0 / 1900 - 1, 1e-9);
+  const Comparison comparison = CompareLive(findings, "llama.cpp");
+  const auto term = [&](const std::string& name) { return *std::ranges::find(comparison.terms, name, &Term::name); };
+  EXPECT_NEAR(*term("parts to windows").theirs_ns, 100, 1e-9);
+  EXPECT_NEAR(comparison.ResidualNs(), -(1900 - 1920), 1e-9);  // what is left is its token among them less its parts
+  EXPECT_TRUE(term("account to windows").IsWithinBudget());
+  EXPECT_NEAR(term("account to windows").budget_ns.value_or(0), 102, 1e-9);
+  findings.account.token.now_ns = 1200;  // 180 beyond its windows
+  const Comparison moved = CompareLive(findings, "llama.cpp");
+  const auto account = std::ranges::find(moved.terms, "account to windows", &Term::name);
+  EXPECT_FALSE(account->IsWithinBudget());
+  EXPECT_NE(account->note.find("beyond the budget of 10 %"), std::string::npos);
 }
 
 TEST(Peer, LinesOfOneToken) {

@@ -2,6 +2,7 @@
 // that neither explains. Differences are ours - theirs: negative where ours is faster.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +27,9 @@ struct Term {
   std::string name;
   std::optional<double> ours_ns, theirs_ns;
   std::string note;
+  std::optional<double> budget_ns = {};  // of a check: what it may be at most, either way
 
+  [[nodiscard]] bool IsWithinBudget() const { return !budget_ns || std::abs(DifferenceNs()) <= *budget_ns; }
   [[nodiscard]] double DifferenceNs() const { return ours_ns.value_or(0) - theirs_ns.value_or(0); }
 };
 

@@ -42,14 +42,20 @@ struct LiveFindings {
   Interleaved fastest;            // both with all threads, theirs with repacking
   double theirs_repacked_ns = 0;  // theirs with one thread and repacking
   Matching matching;
-  std::uint32_t threads = 1;  // of `fastest`
+  std::vector<double> among_parts_ns;  // their tokens between the timings of their parts, as `one_thread`
+  std::uint64_t positions = 0;         // that their attention was timed over
+  std::uint32_t threads = 1;           // of `fastest`
+
+  /// Their token while their parts were timed: the mean, as a part's time is one of all its runs.
+  [[nodiscard]] double TheirsAmongPartsNs() const;
 };
 
 /// Regions and terms on the basis of one thread, the other bases beside them.
 Comparison CompareLive(const LiveFindings& findings, const std::string& theirs);
 
-/// By how much their parts miss their token, relative; within kTiesOut they tie out.
+/// By how much their parts miss the token that ran among them, relative; within kTiesOut they tie out.
 double TieOut(const LiveFindings& findings);
+/// Of either program: what the token of its account, or among its parts, may differ from that of the windows.
 inline constexpr double kTiesOut = 0.10;
 
 }  // namespace boltbeam::audit

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
 
 namespace boltbeam::audit {
 namespace {
@@ -39,7 +40,7 @@ std::string Key(const ForeignOperation& operation) {
 // Operations of one kind on the same shapes are one, whatever their parameters: their mean time.
 struct Group {
   ForeignOperation operation;
-  double ns = 0, members = 0;
+  double ns = 0, hot_ns = 0, members = 0;
 };
 
 std::vector<Group> Groups(const std::vector<TimedOperation>& operations) {
@@ -48,11 +49,13 @@ std::vector<Group> Groups(const std::vector<TimedOperation>& operations) {
     Group& group = groups[Key(timed.operation)];
     group.operation = timed.operation;
     group.ns += timed.ns;
+    group.hot_ns += timed.hot_ns.value_or(timed.ns);
     ++group.members;
   }
   std::vector<Group> list;
   for (auto& [key, group] : groups) {
     group.ns /= group.members;
+    group.hot_ns /= group.members;
     list.push_back(std::move(group));
   }
   return list;
@@ -69,7 +72,10 @@ class Matcher {
       attentions_ += operation.kind == OpKind::kAttention ? 1 : 0;
       gates_ += operation.kind == OpKind::kGate ? 1 : 0;
     }
-    for (const Group& group : groups) cache_writes_ += WritesCache(group.operation) ? 1 : 0;
+    for (const Group& group : groups) {
+      cache_writes_ += WritesCache(group.operation) ? 1 : 0;
+      if (group.operation.kind == "FLASH_ATTN_EXT") caches_.insert(group.operation.sources[1].shape[1]);
+    }
   }
 
   /// The regions that this operation belongs to, each with the number of times that it runs there; empty: none.
@@ -79,7 +85,8 @@ class Matcher {
     if (operation.kind == "SCALE") return OfHeads(operation);
     if (operation.kind == "ROPE") return OfHeads(operation);
     if (operation.kind == "ADD") return Adds(operation);
-    if (operation.kind == "FLASH_ATTN_EXT" || operation.kind == "SOFT_MAX") return {{"attention", "", attentions_}};
+    if (operation.kind == "FLASH_ATTN_EXT") return {{"attention", "", AttentionsOver(operation.sources[1].shape[1])}};
+    if (operation.kind == "SOFT_MAX") return {{"attention", "", attentions_}};
     if (WritesCache(operation)) return {{"rope", "", 2 * ropes_ / std::max(1.0, cache_writes_)}};
     if (operation.kind.ends_with("GLU")) return {{"gate", "", gates_}};
     if (operation.kind == "GET_ROWS" && operation.sources[0].Rows() == model_.hyper().vocab) return {{"embed", "", 1}};
@@ -104,6 +111,19 @@ class Matcher {
       }
     }
     return uses;
+  }
+
+  // Layers with a sliding window have a shorter cache: where their program has as many lengths as our graph, each
+  // length runs as often as ours of that rank; else all alike.
+  [[nodiscard]] double AttentionsOver(std::uint64_t positions) const {
+    std::map<std::uint64_t, double> lengths;
+    for (const Operation& own : graph_) {
+      if (own.kind == OpKind::kAttention) ++lengths[own.kv_bytes];
+    }
+    if (lengths.size() != caches_.size())
+      return attentions_ / static_cast<double>(std::max<std::size_t>(1, caches_.size()));
+    const auto rank = std::distance(caches_.begin(), caches_.find(positions));
+    return std::next(lengths.begin(), rank)->second;
   }
 
   [[nodiscard]] bool IsOfHeads(const ForeignTensor& tensor) const {
@@ -154,18 +174,20 @@ class Matcher {
   const model::Model& model_;
   std::vector<Operation> graph_;
   double ropes_ = 0, attentions_ = 0, gates_ = 0;
-  double cache_writes_ = 0;  // distinct ones: one when keys and values have one shape
+  std::set<std::uint64_t> caches_;  // distinct lengths of their caches
+  double cache_writes_ = 0;         // distinct ones: one when keys and values have one shape
 };
 
-void AddUse(Matching& matching, const Use& use, double ns, double bytes) {
+void AddUse(Matching& matching, const Use& use, const Group& group) {
   auto region = std::ranges::find_if(
       matching.regions, [&](const MatchedRegion& r) { return r.role == use.role && r.format == use.format; });
   if (region == matching.regions.end()) {
-    region = matching.regions.insert(matching.regions.end(), {use.role, use.format, 0, 0, 0});
+    region = matching.regions.insert(matching.regions.end(), {use.role, use.format});
   }
   region->calls += use.calls;
-  region->ns += use.calls * ns;
-  region->bytes += use.calls * bytes;
+  region->ns += use.calls * group.ns;
+  region->hot_ns += use.calls * group.hot_ns;
+  region->bytes += use.calls * group.operation.RealBytes().value_or(0);
 }
 
 }  // namespace
@@ -177,7 +199,7 @@ Matching MatchOperations(const std::vector<TimedOperation>& operations, const mo
   Matching matching;
   for (const Group& group : groups) {
     const std::vector<Use> uses = matcher.UsesOf(group.operation);
-    for (const Use& use : uses) AddUse(matching, use, group.ns, group.operation.RealBytes().value_or(0));
+    for (const Use& use : uses) AddUse(matching, use, group);
     if (!uses.empty()) continue;
     matching.unmatched_ns += group.ns;
     matching.unmatched.push_back(fmt::format("{}: {:.1f} µs", Key(group.operation), group.ns / 1e3));

@@ -13,6 +13,7 @@ namespace boltbeam::audit {
 struct MatchedRegion {
   std::string role, format;             // format: of a table's region; empty: any
   double calls = 0, ns = 0, bytes = 0;  // of a token
+  double hot_ns = 0;                    // as long as its tables stay in caches
 };
 
 struct Matching {

@@ -7,11 +7,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
+#include "audit/compare/operation_lines.h"
 #include "audit/import/numbers.h"
 #include "base/paths.h"
 #include "base/printable.h"
 #include "base/shell.h"
+#include "base/ticks.h"
 #include "measure/printed_rate.h"
 
 namespace boltbeam::audit {
@@ -22,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr double kNsPerSecond = 1e9;
 constexpr std::uint64_t kPromptTokens = 13;  // no tensor of a model has this side
 constexpr std::uint64_t kKvStep = 256;       // positions by which its cache grows
+constexpr std::uint64_t kFewRows = 64;       // of a table whose time is mostly what an operation costs by itself
 constexpr const char* kBench = "llama-bench";
 
 bool IsProgram(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path); }
@@ -54,12 +58,109 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-Result<std::string> Run(const std::string& command) {
+Result<std::string> RunPeer(const std::string& command) {
   auto output = base::RunProgram(command);
   if (output) return output;
   return Fail(Code::kPeerFailed, output.error().where, output.error().found,
               "a run that succeeds; its messages are above");
 }
+
+// Times the lines of a token's operations, each process with a window of tokens before it.
+class OperationTimer {
+ public:
+  OperationTimer(const Peer& peer, const PartTiming& timing) : peer_(peer), timing_(timing) {}
+
+  Result<std::vector<TimedOperation>> Run(const std::string& model) {
+    BOLTBEAM_ASSIGN(const std::string lines, Export(model));
+    std::string small;  // what reads no tables: all in one process
+    std::vector<OperationLine> streaming;
+    for (std::string_view rest = lines; !rest.empty();) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      auto line = OperationLine::Parse(rest.substr(0, end));
+      if (line && (line->IsProduct() || line->IsAttention())) {
+        streaming.push_back(std::move(*line));
+      } else {
+        small.append(rest.substr(0, end)).append("\n");
+      }
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    std::vector<TimedOperation> operations;
+    if (!small.empty()) {
+      BOLTBEAM_ASSIGN(operations, Time(small));
+    }
+    for (const OperationLine& line : streaming) BOLTBEAM_TRY(AddStreaming(line, operations));
+    if (operations.empty()) return Fail(Code::kPeerFailed, "test-backend-ops", "no timed operation", "a CPU backend");
+    return operations;
+  }
+
+ private:
+  Result<std::string> Export(const std::string& model) {
+    const fs::path all = folder_.path() / "all.txt";
+    const std::uint64_t positions = (timing_.depth / kKvStep + 1) * kKvStep;
+    BOLTBEAM_TRY(
+        RunPeer(fmt::format("{} -m {} -c {} -ub {} -o {} >/dev/null 2>&1", base::ShellQuoted(peer_.exporter),
+                            base::ShellQuoted(model), positions, kPromptTokens, base::ShellQuoted(all.string()))));
+    BOLTBEAM_ASSIGN(const std::string exported, base::ReadWholeFile(all));
+    return LinesOfOneToken(exported, kPromptTokens);
+  }
+
+  // A window of tokens first, unless windows have had more time than timings.
+  Result<std::vector<TimedOperation>> Time(const std::string& lines) {
+    if (timing_.between && between_s_ <= timed_s_) {
+      const std::uint64_t begin = base::MonotonicNs();
+      BOLTBEAM_TRY(timing_.between());
+      between_s_ += base::SecondsSince(begin);
+    }
+    const std::uint64_t begin = base::MonotonicNs();
+    const fs::path file = folder_.path() / "lines.txt";
+    BOLTBEAM_TRY(base::WriteFileAtomically(file, lines));
+    BOLTBEAM_ASSIGN(const std::string output,
+                    RunPeer(fmt::format("{} perf -b CPU --test-file {} --output sql 2>/dev/null",
+                                        base::ShellQuoted(peer_.operations), base::ShellQuoted(file.string()))));
+    BOLTBEAM_ASSIGN(const imports::Imported imported, imports::ImportText("test-backend-ops", output));
+    timed_s_ += base::SecondsSince(begin);
+    return TimedOperations(imported);
+  }
+
+  Result<void> AddStreaming(const OperationLine& exported, std::vector<TimedOperation>& operations) {
+    const OperationLine line = exported.IsAttention() ? AtPositions(exported, timing_.positions) : exported;
+    BOLTBEAM_ASSIGN(std::vector<TimedOperation> own, Time(line.Text() + "\n"));
+    if (own.empty()) return {};  // its backend does not support it
+    TimedOperation& operation = own.front();
+    const Stacked stacked = StackTo(line, timing_.cold_bytes);
+    if (stacked.copies > 1) {
+      BOLTBEAM_ASSIGN(const double together, Once(stacked.line));
+      // One operation on many tables pays once for what each of them pays for in a token: the vector's quantisation,
+      // the start. A table of a few rows tells how much that is.
+      constexpr auto few_rows = static_cast<double>(kFewRows);
+      double start = 0;
+      if (const double rows = static_cast<double>(line.sources[0].shape[1]); line.IsProduct() && rows > few_rows) {
+        BOLTBEAM_ASSIGN(const double few, Once(WithRows(line, kFewRows)));
+        start = std::clamp(few - few_rows * (operation.ns - few) / (rows - few_rows), 0.0, few);
+      }
+      operation.hot_ns = operation.ns;
+      operation.ns = start + (together - start) / stacked.copies;
+    }
+    operations.push_back(std::move(operation));
+    return {};
+  }
+
+  // Nanoseconds of a line that may stand for several operations: timed once.
+  Result<double> Once(const OperationLine& line) {
+    const std::string text = line.Text() + "\n";
+    const auto known = known_ns_.find(text);
+    if (known != known_ns_.end()) return known->second;
+    BOLTBEAM_ASSIGN(const std::vector<TimedOperation> timed, Time(text));
+    if (timed.empty()) return Fail(Code::kPeerFailed, "test-backend-ops", "no time of " + text, "one");
+    return known_ns_[text] = timed.front().ns;
+  }
+
+  const Peer& peer_;
+  const PartTiming& timing_;
+  TemporaryFolder folder_;
+  std::map<std::string, double> known_ns_;
+  double between_s_ = 0, timed_s_ = 0;
+};
 
 bool HasSide(std::string_view line, std::string_view side) {
   while (!line.empty()) {
@@ -99,9 +200,9 @@ Result<Peer> FindPeer(const std::string& where) {
 
 Result<double> PeerTokenNs(const Peer& peer, const std::string& model, const PeerRun& run) {
   BOLTBEAM_ASSIGN(const std::string output,
-                  Run(fmt::format("{} -m {} -t {} -p 0 -n {} -d {} -r 1 --repack {} -o json 2>/dev/null",
-                                  base::ShellQuoted(peer.bench), base::ShellQuoted(model), run.threads, run.tokens,
-                                  run.depth, run.repack ? 1 : 0)));
+                  RunPeer(fmt::format("{} -m {} -t {} -p 0 -n {} -d {} -r 1 --repack {} -o json 2>/dev/null",
+                                      base::ShellQuoted(peer.bench), base::ShellQuoted(model), run.threads, run.tokens,
+                                      run.depth, run.repack ? 1 : 0)));
   BOLTBEAM_ASSIGN(const imports::Imported imported, imports::ImportText("llama-bench", output));
   for (const imports::Rate& rate : imported.rates) {
     if (rate.tok_s && *rate.tok_s > 0) return kNsPerSecond / *rate.tok_s;
@@ -110,7 +211,7 @@ Result<double> PeerTokenNs(const Peer& peer, const std::string& model, const Pee
 }
 
 Result<double> CommandTokenNs(const std::string& command) {
-  BOLTBEAM_ASSIGN(const std::string output, Run(command));
+  BOLTBEAM_ASSIGN(const std::string output, RunPeer(command));
   const auto rate = measure::TokensPerSecond(output);
   if (!rate) return Fail(Code::kPeerFailed, base::Printable(command), rate.error().found, rate.error().expected);
   return kNsPerSecond / *rate;
@@ -140,25 +241,13 @@ std::vector<TimedOperation> TimedOperations(const imports::Imported& imported) {
   return operations;
 }
 
-Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::string& model, std::uint64_t depth) {
+Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::string& model,
+                                                   const PartTiming& timing) {
   if (peer.exporter.empty() || peer.operations.empty()) {
     return Fail(Code::kPeerMissing, fs::path(peer.bench).parent_path().string(),
                 "no test-export-graph-ops or no test-backend-ops", "llama.cpp's test programs beside llama-bench");
   }
-  const TemporaryFolder folder;
-  const fs::path all = folder.path() / "all.txt", one = folder.path() / "one.txt";
-  const std::uint64_t positions = (depth / kKvStep + 1) * kKvStep;
-  BOLTBEAM_TRY(Run(fmt::format("{} -m {} -c {} -ub {} -o {} >/dev/null 2>&1", base::ShellQuoted(peer.exporter),
-                               base::ShellQuoted(model), positions, kPromptTokens, base::ShellQuoted(all.string()))));
-  BOLTBEAM_ASSIGN(const std::string exported, base::ReadWholeFile(all));
-  BOLTBEAM_TRY(base::WriteFileAtomically(one, LinesOfOneToken(exported, kPromptTokens)));
-  BOLTBEAM_ASSIGN(const std::string output,
-                  Run(fmt::format("{} perf -b CPU --test-file {} --output sql 2>/dev/null",
-                                  base::ShellQuoted(peer.operations), base::ShellQuoted(one.string()))));
-  BOLTBEAM_ASSIGN(const imports::Imported imported, imports::ImportText("test-backend-ops", output));
-  std::vector<TimedOperation> operations = TimedOperations(imported);
-  if (operations.empty()) return Fail(Code::kPeerFailed, "test-backend-ops", "no timed operation", "a CPU backend");
-  return operations;
+  return OperationTimer(peer, timing).Run(model);
 }
 
 }  // namespace boltbeam::audit

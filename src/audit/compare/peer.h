@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,15 +37,26 @@ Result<double> CommandTokenNs(const std::string& command);
 
 struct TimedOperation {
   imports::ForeignOperation operation;
-  double ns = 0;
+  double ns = 0;                      // of a run, its tables out of memory where they were timed so
+  std::optional<double> hot_ns = {};  // the same tables again and again; nullopt: `ns` is of that
+};
+
+struct PartTiming {
+  std::uint64_t depth = 0;       // for how long a cache the operations are exported
+  std::uint64_t positions = 1;   // that attention reads, the token's own among them: the mean over a window
+  std::uint64_t cold_bytes = 0;  // tables timed together, more than any cache keeps; 0: only hot ones
+  // Run before each timing, at most for as long as the timings take: windows of tokens among the parts.
+  std::function<Result<void>()> between;
 };
 
 /// The operations of an import that have a time; others are left out.
 std::vector<TimedOperation> TimedOperations(const imports::Imported& imported);
 
-/// Every distinct operation of one token at this depth, timed alone: one thread, no rearranged weights, hot buffers.
-/// kPeerMissing without the two programs.
-Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::string& model, std::uint64_t depth);
+/// Every distinct operation of one token, timed alone: one thread, no rearranged weights. Products and attention over
+/// so many tables or layers that they come out of memory as in a token, and over their own again and again; attention
+/// over the positions that a token reads. kPeerMissing without the two programs.
+Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::string& model,
+                                                   const PartTiming& timing);
 
 /// Of what test-export-graph-ops wrote, the lines of a pass of one token: those in which no tensor has a side of
 /// `prompt`, the number of tokens of its other pass.
