@@ -1,9 +1,6 @@
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,7 +8,6 @@
 #include "audit/compare/comparison.h"
 #include "audit/compare/live.h"
 #include "audit/compare/matching.h"
-#include "audit/compare/operation_lines.h"
 #include "audit/compare/peer.h"
 #include "audit/compare/stored.h"
 #include "model/model.h"
@@ -243,175 +239,6 @@ TEST(Live, RegionsTermsAndResidualMakeTheDifference) {
   EXPECT_NE(comparison.Sentence().find("llama.cpp wins in norm F32 (0.1 µs)"), std::string::npos);
 }
 
-class FakePeer {
- public:
-  explicit FakePeer(const std::string& bench) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "boltbeam-peer-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    Write("llama-bench", bench);
-  }
-  ~FakePeer() { std::filesystem::remove_all(folder_); }
-  FakePeer(const FakePeer&) = delete;
-  FakePeer& operator=(const FakePeer&) = delete;
-
-  void Write(const std::string& name, const std::string& script) const {
-    const auto path = folder_ / name;
-    std::ofstream(path) << "#!/bin/sh\n" << script;
-    chmod(path.c_str(), 0755);
-  }
-  [[nodiscard]] std::string folder() const { return folder_.string(); }
-
- private:
-  std::filesystem::path folder_;
-};
-
-constexpr const char* kBenchJson =
-    R"(echo '[{"model_filename":"m","n_prompt":0,"n_gen":8,"n_depth":0,"avg_ts":50.0,"avg_ns":1}]')";
-
-TEST(Peer, IsFoundByFolderAndByProgram) {
-  const FakePeer fake(kBenchJson);
-  const auto by_folder = FindPeer(fake.folder());
-  ASSERT_TRUE(by_folder);
-  EXPECT_TRUE(by_folder->operations.empty());
-  const auto by_program = FindPeer(fake.folder() + "/llama-bench");
-  ASSERT_TRUE(by_program);
-  const auto token = PeerTokenNs(*by_program, "m.gguf", {});
-  ASSERT_TRUE(token) << token.error().Message();
-  EXPECT_NEAR(*token, 2e7, 1);
-  const auto parts = PeerOperations(*by_program, "m.gguf", {});
-  ASSERT_FALSE(parts);
-  EXPECT_EQ(parts.error().code, Code::kPeerMissing);
-  const auto none = FindPeer("/nowhere");
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, Code::kPeerMissing);
-}
-
-TEST(Peer, FailuresSayWhat) {
-  const FakePeer broken("echo nothing\nexit 3\n");
-  const auto peer = FindPeer(broken.folder());
-  ASSERT_TRUE(peer);
-  const auto token = PeerTokenNs(*peer, "m.gguf", {});
-  ASSERT_FALSE(token);
-  EXPECT_EQ(token.error().code, Code::kPeerFailed);
-  EXPECT_NE(token.error().found.find("exit status 3"), std::string::npos);
-  EXPECT_NEAR(*CommandTokenNs("echo 'rate: 200 tok/s 100'"), 1e7, 1);
-  EXPECT_EQ(CommandTokenNs("echo none").error().code, Code::kPeerFailed);
-}
-
-TEST(Peer, PartsComeFromItsOwnTestPrograms) {
-  const FakePeer fake(kBenchJson);
-  fake.Write("test-export-graph-ops",
-             "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\nprintf '29 0 8 1 a\\n29 0 8 13 b\\n' > "
-             "\"$out\"\n");
-  fake.Write(
-      "test-backend-ops",
-      "while [ $# -gt 0 ]; do [ \"$1\" = --test-file ] && in=$2; shift; done\n"
-      "[ $(wc -l < \"$in\") = 1 ] || exit 9\n"
-      "echo 'CREATE TABLE IF NOT EXISTS test_backend_ops (op_name TEXT, op_params TEXT, test_mode TEXT, supported "
-      "INTEGER, time_us REAL);'\n"
-      "echo \"INSERT INTO test_backend_ops VALUES ('MUL_MAT', "
-      "'name=a,type=f32,ne=[8,1,1,1],op_params=[],sources=q8_0[32,8,1,1],f32[32,1,1,1]', 'perf', '1', '2.5');\"\n");
-  const auto peer = FindPeer(fake.folder());
-  ASSERT_TRUE(peer);
-  const auto operations = PeerOperations(*peer, "m.gguf", {});
-  ASSERT_TRUE(operations) << operations.error().Message();
-  ASSERT_EQ(operations->size(), 1U);
-  EXPECT_EQ(operations->front().ns, 2500);
-  EXPECT_EQ(operations->front().operation.sources[0].shape[0], 32U);
-}
-
-constexpr const char* kProduct =
-    "29 0 1024 1 1 1 2 0 0 2 12 512 1024 1 1 144 288 294912 294912 0 512 1 1 1 4 2048 2048 2048 Kcur-0";
-constexpr const char* kAttention =
-    "74 0 128 16 1 1 1 7 4 0 128 1 16 1 4 8192 512 8192 1 128 256 8 1 2 2048 256 524288 1 128 256 8 1 2 2048 256 "
-    "524288 1 256 1 1 1 2 512 512 512 node 28";
-
-TEST(OperationLines, AreToldByTheirShapes) {
-  const auto product = OperationLine::Parse(kProduct), attention = OperationLine::Parse(kAttention);
-  ASSERT_TRUE(product && attention);
-  EXPECT_EQ(product->Text(), kProduct);
-  EXPECT_EQ(attention->Text(), kAttention);
-  EXPECT_TRUE(product->IsProduct() && !product->IsAttention());
-  EXPECT_TRUE(attention->IsAttention() && !attention->IsProduct());
-  EXPECT_EQ(product->StreamedBytes(), 294912U);
-  EXPECT_EQ(attention->StreamedBytes(), 2 * 524288U);
-  // A gathered row, a sum and a norm's factor are no products.
-  for (const char* line : {"40 0 512 1 1 1 0 2 14 512 900 1 1 210 420 378000 378000 26 1 1 1 1 4 4 4 4 embd",
-                           "2 0 512 1 1 1 0 2 0 512 1 1 1 4 2048 2048 2048 0 512 1 1 1 4 2048 2048 2048 sum",
-                           "7 0 128 8 1 1 0 2 0 128 8 1 1 4 512 4096 4096 0 128 1 1 1 4 512 512 512 normed"}) {
-    const auto other = OperationLine::Parse(line);
-    ASSERT_TRUE(other) << line;
-    EXPECT_FALSE(other->IsProduct() || other->IsAttention()) << line;
-  }
-  for (const char* cut : {"", "29 0 1024", "29 0 8 1 1 1 99", "29 0 8 1 1 1 0 2 12 512 1024 1 1 144 288"}) {
-    EXPECT_FALSE(OperationLine::Parse(cut)) << cut;
-  }
-}
-
-TEST(OperationLines, AttentionOverThePositionsOfTheTokenNotOfThePaddedCache) {
-  const OperationLine padded = *OperationLine::Parse(kAttention);
-  EXPECT_EQ(AtPositions(padded, 17).Text(),
-            "74 0 128 16 1 1 1 7 4 0 128 1 16 1 4 8192 512 8192 1 128 17 8 1 2 2048 256 34816 1 128 17 8 1 2 2048 256 "
-            "34816 1 17 1 1 1 2 34 34 34 node 28");
-  EXPECT_EQ(AtPositions(padded, 300).Text(), padded.Text());  // a window that slides keeps its length
-}
-
-TEST(OperationLines, StackedTablesAreMoreThanACacheKeeps) {
-  const Stacked product = StackTo(*OperationLine::Parse(kProduct), 2'000'000);
-  EXPECT_NEAR(product.copies, 6976.0 / 1024, 1e-9);  // rows, a multiple of 64
-  EXPECT_EQ(product.line.StreamedBytes(), 6976U * 288);
-  EXPECT_TRUE(product.line.IsProduct());
-  EXPECT_EQ(StackTo(*OperationLine::Parse(kProduct), 1000).copies, 1);  // it is as large by itself
-  const Stacked attention = StackTo(AtPositions(*OperationLine::Parse(kAttention), 17), 1'000'000);
-  EXPECT_EQ(attention.copies, 15);
-  EXPECT_EQ(attention.line.shape, (std::array<std::uint64_t, 4>{128, 16, 1, 15}));
-  EXPECT_EQ(attention.line.sources[0].shape[3], 15U);
-  EXPECT_EQ(attention.line.sources[2].shape[3], 15U);
-  EXPECT_EQ(attention.line.sources[3].shape[3], 1U);
-}
-
-// The fake program takes 100 ns and 1 ns a row of a table, half a ns when the table is small: out of caches. Attention:
-// 1 µs for 17 positions of one layer, 2 µs for each of several, and it fails for padded ones.
-TEST(Peer, TablesComeOutOfMemoryAndAttentionIsOfTheTokensPositions) {
-  const FakePeer fake(kBenchJson);
-  fake.Write("test-export-graph-ops",
-             std::string("while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\nprintf '%s\\n' '") + kProduct +
-                 "' '" + kAttention + "' '8 0 4 1 small' > \"$out\"\n");
-  fake.Write("test-backend-ops",
-             "while [ $# -gt 0 ]; do [ \"$1\" = --test-file ] && in=$2; shift; done\n"
-             "echo 'CREATE TABLE IF NOT EXISTS test_backend_ops (op_name TEXT, op_params TEXT, test_mode TEXT, "
-             "supported INTEGER, time_us REAL);'\n"
-             "say() { echo \"INSERT INTO test_backend_ops VALUES ('$1', "
-             "'name=a,type=f32,ne=[$2],op_params=[],sources=$3', 'perf', "
-             "'1', '$4');\"; }\n"
-             "while read -r op type rows heads three layers rest; do case $op in\n"
-             "29) us=$(awk \"BEGIN { print 0.1 + $rows * ($rows > 1024 ? 0.001 : 0.0005) }\")\n"
-             "  say MUL_MAT \"$rows,1,1,1\" \"q4_K[512,$rows,1,1],f32[512,1,1,1]\" $us;;\n"
-             "74) case \"$rest\" in *' 256 8 '*) exit 9;; esac\n"
-             "  us=$layers; [ $layers -gt 1 ] && us=$((2 * layers))\n"
-             "  say FLASH_ATTN_EXT 128,16,1,1 'f32[128,1,16,1],f16[128,17,8,1],f16[128,17,8,1],f16[17,1,1,1]' $us;;\n"
-             "8) say ADD 4,1,1,1 'f32[4,1,1,1],f32[4,1,1,1]' 0.1;;\n"
-             "esac; done < \"$in\"\n");
-  const auto peer = FindPeer(fake.folder());
-  ASSERT_TRUE(peer);
-  int windows = 0;
-  PartTiming timing{.depth = 0, .positions = 17, .cold_bytes = 1'000'000, .between = {}};
-  timing.between = [&]() -> Result<void> {
-    ++windows;
-    return {};
-  };
-  const auto operations = PeerOperations(*peer, "m.gguf", timing);
-  ASSERT_TRUE(operations) << operations.error().Message();
-  ASSERT_EQ(operations->size(), 3U);
-  EXPECT_EQ(windows, 6);  // one before each timing
-  EXPECT_FALSE(operations->at(0).hot_ns);
-  EXPECT_NEAR(operations->at(1).ns, 1124, 0.1);  // the 100 are paid for every table, not once for all
-  EXPECT_NEAR(operations->at(1).hot_ns.value_or(0), 612, 1e-6);
-  EXPECT_EQ(operations->at(1).operation.result.shape[0], 1024U);
-  EXPECT_NEAR(operations->at(2).ns, 2000, 1e-6);
-  EXPECT_NEAR(operations->at(2).hot_ns.value_or(0), 1000, 1e-6);
-}
-
 TEST(Live, TiesOutAgainstTheTokensAmongItsParts) {
   LiveFindings findings = Findings();
   findings.among_parts_ns = {1800, 2000};
@@ -427,11 +254,6 @@ TEST(Live, TiesOutAgainstTheTokensAmongItsParts) {
   const auto account = std::ranges::find(moved.terms, "account to windows", &Term::name);
   EXPECT_FALSE(account->IsWithinBudget());
   EXPECT_NE(account->note.find("beyond the budget of 10 %"), std::string::npos);
-}
-
-TEST(Peer, LinesOfOneToken) {
-  EXPECT_EQ(LinesOfOneToken("29 0 8 1\n29 0 8 13 1\n40 113 1\n", 13), "29 0 8 1\n40 113 1\n");
-  EXPECT_EQ(LinesOfOneToken("", 13), "");
 }
 
 }  // namespace
