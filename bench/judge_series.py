@@ -46,7 +46,7 @@ def row(run):
     spoiled = spoiled_share(run)
     outcome = "refused" if run["refused"] else run["outcome"]
     return (f"{run['seed']:3}  {outcome:20} {percent[0]:+6.2f} % ({percent[1]:+.2f} to {percent[2]:+.2f})  "
-            f"{run['rounds']:4} rounds, {spoiled:4.0%} of windows spoiled, {run['spent_s']:5.1f} s of {run['seconds']:5.1f} s")
+            f"{run['rounds']:4} rounds, {spoiled:4.0%} of windows spoiled, {run['spent_s']:5.1f} s of {run['seconds']:5.1f} s  {run['b']}")
 
 
 def summary(runs):

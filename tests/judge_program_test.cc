@@ -41,8 +41,9 @@ TEST_F(JudgeProgram, PlansOfOneModel) {
     names.insert(condition.at("name"));
     if (condition.at("state") == "pass") passed.insert(condition.at("name"));
   }
-  EXPECT_EQ(names.size(), 12U);
-  for (const char* name : {"route", "output", "fresh_output", "deterministic", "memory", "off_switch"}) {
+  EXPECT_EQ(names.size(), 13U);
+  for (const char* name :
+       {"route", "output", "fresh_output", "deterministic", "timed_output", "memory", "off_switch"}) {
     EXPECT_TRUE(passed.contains(name)) << name << outcome.output;
   }
   EXPECT_EQ(json.at("depths").size(), 2U);
@@ -114,6 +115,84 @@ TEST_F(JudgeProgram, ABinarysRunsHaveTheDepthsAndTheFlagsThatWereAskedFor) {
   // Commands that take no depth are timed once.
   const ProgramOutcome once = Judge("--a 'command=echo 10' --b 'command=echo 10' -d 3,17 --budget 0.1s -o json");
   EXPECT_EQ(nlohmann::json::parse(once.output).at("depths").size(), 1U);
+}
+
+// What is compared counts, not what it is called.
+TEST_F(JudgeProgram, ACandidateIsWhatItConsistsOf) {
+  const std::string home = " --home " + (folder_ / "identity").string();
+  const auto judge = [&](const std::string& sides) {
+    const ProgramOutcome outcome = RunBoltbeam("judge " + Model() + sides +
+                                               " -t 1 -d 0 --budget 0.2s --confirm 0 -o json" + home + " 2>/dev/null");
+    const std::string record = nlohmann::json::parse(outcome.output).at("record");
+    const ProgramOutcome shown = RunBoltbeam("ledger show " + record + " -o json" + home);
+    return nlohmann::json::parse(shown.output);
+  };
+  const auto candidate = [](const nlohmann::json& shown) {
+    return shown.at("payload").at("subject").at("candidate").get<std::string>();
+  };
+  search::PlanFile plan;
+  plan.chip = "any";
+  plan.tables = {{"Q8_0.256x768", "unroll=1", ""}};
+  const std::string one = (folder_ / "one.json").string(), two = (folder_ / "two.json").string();
+  ASSERT_TRUE(base::WriteFileAtomically(one, search::ToJson(plan)));
+  ASSERT_TRUE(base::WriteFileAtomically(two, search::ToJson(plan)));
+  const nlohmann::json first = judge(" --a plan=default --b plan=" + one);
+  const nlohmann::json second = judge(" --a plan=default --b plan=" + two);
+  EXPECT_EQ(candidate(first), candidate(second)) << "the same plan by another path";
+  EXPECT_NE(candidate(first), first.at("payload").at("subject").at("baseline"));
+  if (first.at("payload").at("verdict") == second.at("payload").at("verdict")) {
+    EXPECT_EQ(second.at("seen").at("sessions"), 2) << second.at("seen");
+  }
+  plan.tables = {{"Q8_0.256x768", "unroll=2", ""}};
+  ASSERT_TRUE(base::WriteFileAtomically(one, search::ToJson(plan)));
+  EXPECT_NE(candidate(judge(" --a plan=default --b plan=" + one)), candidate(first)) << "another plan at the same path";
+
+  const std::string binary = (folder_ / "some_boltbeam").string();
+  const auto program = [&](const std::string& text) {
+    EXPECT_TRUE(base::WriteFileAtomically(
+        binary, "#!/bin/sh\n# " + text + "\n[ \"$1\" = run ] && echo text || echo '[{\"avg_ts\": 10}]'\n"));
+    std::filesystem::permissions(binary, std::filesystem::perms::owner_all);
+    const std::string old = (folder_ / "old_boltbeam").string();
+    std::filesystem::copy_file(binary, old, std::filesystem::copy_options::overwrite_existing);
+    return judge(" --a binary=" + old + " --b binary=" + binary);
+  };
+  const nlohmann::json a = program("one"), b = program("two"), again = program("one");
+  EXPECT_NE(candidate(a), candidate(b)) << "two programs at one path";
+  EXPECT_EQ(candidate(a), candidate(again));
+  EXPECT_EQ(candidate(a), a.at("payload").at("subject").at("baseline")) << "the same bytes";
+  EXPECT_EQ(a.at("payload").at("details").at("sides").at("b").at("program_sha256").get<std::string>().size(), 64U);
+}
+
+TEST_F(JudgeProgram, TheOffSwitchIsFlippedAndItsPlanLookedAt) {
+  const std::string file = (folder_ / "switch.json").string();
+  search::PlanFile plan;
+  plan.chip = "any";
+  plan.tables = {{"Q8_0.256x768", "unroll=1", ""}};
+  ASSERT_TRUE(base::WriteFileAtomically(file, search::ToJson(plan)));
+  const auto state = [&](const std::string& sides) {
+    const ProgramOutcome outcome = Judge(Model() + sides + " -t 1 -d 0 --budget 0.2s --confirm 0 --no-record -o json");
+    for (const nlohmann::json& condition : nlohmann::json::parse(outcome.output).at("conditions")) {
+      if (condition.at("name") == "off_switch") {
+        return condition.at("state").get<std::string>() + ": " + condition.at("detail").get<std::string>();
+      }
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(state(" --b plan=" + file), "pass: without --plan: the plan is A's again");
+  EXPECT_EQ(state(" --b without=gate-in-registers").substr(0, 4), "pass");
+  EXPECT_EQ(state(" --b without=gate-in-registers --b plan=" + file), "fail: without --plan: the plan is not A's then")
+      << "two things differ: one switch does not lead back";
+  EXPECT_EQ(state("").substr(0, 7), "unknown");
+}
+
+TEST_F(JudgeProgram, ProgramsWindowsSayNothingOnStderr) {
+  const std::string chatty = "--a 'command=echo chatter >&2; echo 10' --b 'command=echo chatter >&2; echo 12'";
+  const ProgramOutcome outcome = RunBoltbeam("judge " + chatty + " --budget 0.1s --no-record");
+  EXPECT_EQ(outcome.output.find("chatter\n"), std::string::npos) << outcome.output;
+  const ProgramOutcome failed =
+      RunBoltbeam("judge --a 'command=echo 10' --b 'command=echo why >&2; exit 1' --no-record");
+  EXPECT_EQ(failed.status, 2);
+  EXPECT_NE(failed.output.find("exit status 1: why"), std::string::npos) << failed.output;
 }
 
 TEST_F(JudgeProgram, CommandsAndExitStatuses) {

@@ -151,6 +151,40 @@ TEST_F(LedgerCommand, NamesAreInertInEveryReport) {
   ExpectNarrow(Run("report").output);
 }
 
+// At 80 columns everything is there to the last word.
+TEST_F(LedgerCommand, NothingIsCutOnATerminal) {
+  ledger::Verdict verdict = Refutation("plan 0123456789abcdef of file fedcba9876543210");
+  verdict.subject.candidate_words =
+      "without=norm-in-consumer+gate-in-registers+attention-by-heads plan=" + std::string(90, 'p');
+  verdict.reason = "no_regression: slower at depth 1024 by what is a rather long way of saying it, to the very last";
+  verdict.conditions = {{"deterministic", ledger::State::kFail, ""},
+                        {"no_regression", ledger::State::kFail, ""},
+                        {"timed_output", ledger::State::kUnknown, ""},
+                        {"fresh_output", ledger::State::kUnknown, "END"}};
+  verdict.reopen_when[0].text = "another boltbeam with another lowering of everything, which may well be otherwise";
+  ASSERT_TRUE(Machine("home", "one").AppendVerdict(verdict));
+  // Without the line ends and the spaces that a wrapped name has.
+  const auto joined = [](std::string text) {
+    std::erase_if(text, [](char c) { return c == '\n' || c == ' '; });
+    return text;
+  };
+  const auto expect = [&](const std::string& arguments, const std::vector<std::string>& parts) {
+    const ProgramOutcome outcome = Run(arguments);
+    ExpectNarrow(outcome.output);
+    EXPECT_FALSE(Says(outcome, "…")) << outcome.output;
+    for (const std::string& part : parts) {
+      EXPECT_NE(joined(outcome.output).find(joined(part)), std::string::npos) << part << " in\n" << outcome.output;
+    }
+  };
+  const std::string words = verdict.subject.candidate_words;
+  expect("list", {words, verdict.reason, "1.0520 (1.0410 to 1.0630)"});
+  expect("report", {words, verdict.subject.candidate, verdict.reason, "deterministic, no_regression", "seen once",
+                    verdict.reopen_when[0].text, "YES"});
+  expect("show one:1", {words, verdict.reason, "END", verdict.reopen_when[0].text});
+  EXPECT_TRUE(Says(Run("list --candidate '" + words + "'"), "1.0520")) << "found by what it was called";
+  EXPECT_TRUE(Says(Run("list --candidate '" + verdict.subject.candidate + "'"), "1.0520")) << "and by what it is";
+}
+
 TEST_F(LedgerCommand, PredictionsAreScored) {
   ledger::Ledger machine = Machine("home", "one");
   ledger::Prediction prediction;

@@ -57,8 +57,10 @@ Result<void> Prepare(JudgeArguments& arguments) {
 
 ledger::Subject SubjectOf(const JudgeArguments& arguments, const JudgedSubject& found) {
   ledger::Subject subject;
-  subject.candidate = arguments.b.Describe();
-  subject.baseline = arguments.a.Describe();
+  subject.candidate = found.b.name;
+  subject.baseline = found.a.name;
+  subject.candidate_words = arguments.b.Describe();
+  subject.baseline_words = arguments.a.Describe();
   subject.chip = found.chip;
   const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
   subject.model = std::filesystem::path(file).filename().string();
@@ -72,11 +74,39 @@ class Memory {
  public:
   Result<void> Open(const Globals& globals, const JudgeArguments& arguments) {
     if (arguments.no_record) return {};
-    const base::Paths paths = base::ResolvePaths(globals.home);
-    BOLTBEAM_ASSIGN(ledger::Ledger opened, ledger::Ledger::Open(ledger::OptionsFor(paths)));
+    BOLTBEAM_ASSIGN(ledger::Ledger opened, ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home))));
     BOLTBEAM_TRY(opened.CheckWritable());
     ledger_.emplace(std::move(opened));
-    return Predict(paths, arguments);
+    return {};
+  }
+
+  // Before anything is measured: what was typed, else what follows from what is known of the two sides.
+  Result<void> Predict(const JudgeArguments& arguments, const JudgedSubject& found) {
+    if (!ledger_) return {};
+    ledger::Prediction prediction;
+    prediction.subject = SubjectOf(arguments, found);
+    prediction.quantity = "ratio";
+    std::optional<Expected> expected;
+    if (!arguments.prediction.empty()) {
+      BOLTBEAM_ASSIGN(expected, ParsePrediction(arguments.prediction));
+      prediction.method = "judge --predict";
+    } else if (found.a.name == found.b.name) {
+      expected = Expected{1 - kSame, 1 + kSame};
+      prediction.method = "judge: the same sides";
+    } else {
+      BOLTBEAM_ASSIGN(expected, OfLastVerdict(prediction.subject));
+      prediction.method = "judge: the last verdict on these sides";
+    }
+    if (!expected) {
+      Note("note: nothing was judged of these sides before, so nothing is foretold; --predict writes what you expect");
+      return {};
+    }
+    prediction.low = expected->low;
+    prediction.high = expected->high;
+    prediction.value = std::sqrt(expected->low * expected->high);
+    BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger_->AppendPrediction(prediction));
+    prediction_ = receipt.hash;
+    return {};
   }
 
   /// The record's hash; empty without a ledger.
@@ -97,42 +127,13 @@ class Memory {
     verdict.details["placement"] = arguments.placement;
     verdict.details["swap_load"] = arguments.swap_load;
     verdict.details["threads"] = judged.subject.threads;
+    verdict.details["sides"] = {{"a", judged.subject.a.parts}, {"b", judged.subject.b.parts}};
     if (!judged.processes.is_null()) verdict.details["processes"] = judged.processes;
     BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger_->AppendVerdict(verdict));
     return receipt.hash;
   }
 
  private:
-  // Before anything is measured: what was typed, else what follows from what is known of the two sides.
-  Result<void> Predict(const base::Paths& paths, const JudgeArguments& arguments) {
-    BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
-    const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
-    ledger::Prediction prediction;
-    prediction.subject = SubjectOf(arguments, {machine.id, machine.name, HeaderHash(file), "", "", "", 0});
-    prediction.quantity = "ratio";
-    std::optional<Expected> expected;
-    if (!arguments.prediction.empty()) {
-      BOLTBEAM_ASSIGN(expected, ParsePrediction(arguments.prediction));
-      prediction.method = "judge --predict";
-    } else if (arguments.a.Describe() == arguments.b.Describe()) {
-      expected = Expected{1 - kSame, 1 + kSame};
-      prediction.method = "judge: the same sides";
-    } else {
-      BOLTBEAM_ASSIGN(expected, OfLastVerdict(prediction.subject));
-      prediction.method = "judge: the last verdict on these sides";
-    }
-    if (!expected) {
-      Note("note: nothing was judged of these sides before, so nothing is foretold; --predict writes what you expect");
-      return {};
-    }
-    prediction.low = expected->low;
-    prediction.high = expected->high;
-    prediction.value = std::sqrt(expected->low * expected->high);
-    BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger_->AppendPrediction(prediction));
-    prediction_ = receipt.hash;
-    return {};
-  }
-
   /// Its interval, as much wider on either side as two sessions of the same sides differ.
   Result<std::optional<Expected>> OfLastVerdict(const ledger::Subject& subject) {
     BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(*ledger_));
@@ -244,7 +245,9 @@ Result<void> RunJudge(JudgeArguments& arguments, Globals& globals) {
   CatchInterrupts();
   for (const std::string& doubt : measure::ReadEnvironment().doubts) Note("before anything is timed: " + doubt);
   runtime::SetCodePlacement(arguments.placement);
-  BOLTBEAM_ASSIGN(JudgedRun judged, RunJudgedSides(globals, arguments, thresholds));
+  BOLTBEAM_ASSIGN(JudgedRun judged, RunJudgedSides(globals, arguments, thresholds, [&](const JudgedSubject& subject) {
+                    return memory.Predict(arguments, subject);
+                  }));
   std::uint64_t sessions = 1;
   if (arguments.confirm > 0 && WouldPromote(judged.run.findings, thresholds)) {
     BOLTBEAM_ASSIGN(judge::Condition repeated, Repeat(globals, arguments, judged.processes));

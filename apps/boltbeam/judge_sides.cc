@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "audit/floors.h"
@@ -13,6 +15,7 @@
 #include "base/paths.h"
 #include "base/shell.h"
 #include "chip/facts.h"
+#include "engine/plan_identity.h"
 #include "engine/routes.h"
 #include "judge/program.h"
 #include "measure/bench.h"
@@ -30,17 +33,25 @@ struct Loaded {
   std::unique_ptr<engine::Engine> engine;
 };
 
-Result<std::unique_ptr<Loaded>> Load(const Globals& globals, const JudgeArguments& arguments,
-                                     const judge::SideSpec& spec) {
-  const std::string& path = spec.file.empty() ? arguments.model : spec.file;
-  BOLTBEAM_ASSIGN(model::Model model, model::Model::Load(path));
-  BOLTBEAM_TRY(measure::RefuseSparse(model));
-  auto loaded = std::make_unique<Loaded>(Loaded{std::move(model), nullptr});
+std::string FileOf(const JudgeArguments& arguments, const judge::SideSpec& spec) {
+  return spec.file.empty() ? arguments.model : spec.file;
+}
+
+EngineFlags FlagsOf(const JudgeArguments& arguments, const judge::SideSpec& spec) {
   EngineFlags flags = arguments.engine;
   flags.routes.with.insert(flags.routes.with.end(), spec.with.begin(), spec.with.end());
   flags.routes.without.insert(flags.routes.without.end(), spec.without.begin(), spec.without.end());
   if (!spec.plan.empty()) flags.plan = spec.plan;
-  BOLTBEAM_ASSIGN(loaded->engine, LoadEngine(globals, loaded->model, flags, judge::ContextNeeded(arguments.request)));
+  return flags;
+}
+
+Result<std::unique_ptr<Loaded>> Load(const Globals& globals, const JudgeArguments& arguments,
+                                     const judge::SideSpec& spec) {
+  BOLTBEAM_ASSIGN(model::Model model, model::Model::Load(FileOf(arguments, spec)));
+  BOLTBEAM_TRY(measure::RefuseSparse(model));
+  auto loaded = std::make_unique<Loaded>(Loaded{std::move(model), nullptr});
+  BOLTBEAM_ASSIGN(loaded->engine, LoadEngine(globals, loaded->model, FlagsOf(arguments, spec),
+                                             judge::ContextNeeded(arguments.request)));
   return loaded;
 }
 
@@ -73,24 +84,99 @@ Result<std::pair<double, std::uint64_t>> Divergence(const std::string& path, eng
 std::string OffSwitch(const judge::SideSpec& a, const judge::SideSpec& b) {
   if (a.Describe() == b.Describe()) return "";
   if (a.file != b.file) return "load A's file";
-  if (a.plan != b.plan) return "--plan " + (a.plan.empty() ? std::string("default") : a.plan);
+  if (a.plan != b.plan) return a.plan.empty() ? "without --plan" : "--plan " + a.plan;
   return a.with.empty() && a.without.empty() ? fmt::format("without B's switches: {}", b.Describe())
                                              : fmt::format("A's switches: {}", a.Describe());
 }
 
-// B does not fit beside A: that is a finding, and nothing is timed.
-JudgedRun TooLarge(const JudgeArguments& arguments, const chip::Chip& machine, const measure::Environment& environment,
-                   const Error& error) {
+// Flips what OffSwitch names, and nothing else, and looks whose plan that gives. Nothing: it can't be seen.
+std::optional<bool> OffSwitchGivesA(const Globals& globals, const JudgeArguments& arguments, const Loaded& a,
+                                    const Loaded& b) {
+  judge::SideSpec flipped = arguments.b;
+  const bool is_file = arguments.a.file != arguments.b.file;
+  if (!is_file && arguments.a.plan != arguments.b.plan) {
+    flipped.plan = arguments.a.plan;
+  } else if (!is_file) {
+    flipped.with = arguments.a.with;
+    flipped.without = arguments.a.without;
+  }
+  const EngineFlags flags = FlagsOf(arguments, flipped);
+  const model::Model& model = is_file ? a.model : b.model;
+  const auto machine = MachineFor(globals, flags);
+  const auto options = EngineOptions(globals, model, flags, judge::ContextNeeded(arguments.request), true);
+  if (!machine || !options) return std::nullopt;
+  const auto plan = engine::PlanIdentity(model, *machine, *options);
+  return plan ? std::optional(*plan == a.engine->plan_id()) : std::nullopt;
+}
+
+constexpr std::size_t kDigits = 16;  // of a hash in a name
+
+// Files of gigabytes are asked about more than once.
+std::string HashOr(const std::string& path, const std::string& otherwise) {
+  static std::map<std::string, std::string> known;
+  if (const auto found = known.find(path); found != known.end()) return found->second;
+  const auto hash = base::Sha256OfFile(path);
+  return hash ? known.emplace(path, *hash).first->second : otherwise;
+}
+
+// Whether both sides read the same model, by what the files hold.
+bool IsSameModel(const JudgeArguments& arguments) {
+  const std::string a = FileOf(arguments, arguments.a), b = FileOf(arguments, arguments.b);
+  return a == b || HashOr(a, a) == HashOr(b, b);
+}
+
+// Of two files the whole content counts; the header's hash, which is quicker, names a single one.
+void AddFile(const JudgeArguments& arguments, const judge::SideSpec& spec, SideIdentity& identity) {
+  const std::string path = FileOf(arguments, spec);
+  if (path.empty() || arguments.a.file == arguments.b.file) return;
+  const std::string hash = HashOr(path, path);
+  identity.parts["file_sha256"] = hash;
+  identity.name += " of file " + hash.substr(0, kDigits);
+}
+
+SideIdentity IdentityOfPlan(const JudgeArguments& arguments, const judge::SideSpec& spec, const std::string& plan) {
+  SideIdentity identity{"plan " + plan.substr(0, kDigits), {{"plan", plan}}};
+  AddFile(arguments, spec, identity);
+  return identity;
+}
+
+// The plan of a side that does not fit, which needs no weights.
+std::string PlanWithoutWeights(const Globals& globals, const JudgeArguments& arguments, const judge::SideSpec& spec) {
+  const EngineFlags flags = FlagsOf(arguments, spec);
+  const auto model = model::Model::Load(FileOf(arguments, spec));
+  const auto machine = MachineFor(globals, flags);
+  if (!model || !machine) return "unknown";
+  const auto options = EngineOptions(globals, *model, flags, judge::ContextNeeded(arguments.request), true);
+  const auto plan = options ? engine::PlanIdentity(*model, *machine, *options) : std::unexpected(options.error());
+  return plan ? *plan : "unknown";
+}
+
+// The sides don't fit beside each other: that is a finding, and nothing is timed. B alone decides which: what does not
+// fit by itself is refuted, and of what does nothing could be measured. When A does not fit, there is nothing to
+// compare with.
+Result<JudgedRun> TooLarge(const Globals& globals, const JudgeArguments& arguments, const chip::Chip& machine,
+                           const measure::Environment& environment) {
+  BOLTBEAM_TRY(Load(globals, arguments, arguments.a));  // and freed again
+  const auto alone = Load(globals, arguments, arguments.b);
+  if (!alone && alone.error().code != Code::kOutOfMemory) return std::unexpected(alone.error());
   JudgedRun judged;
   judged.run.environment = environment;
-  judged.run.findings.conditions.push_back({std::string(judge::kMemory), judge::State::kFail, error.Message()});
-  const std::string& file = arguments.b.file.empty() ? arguments.model : arguments.b.file;
-  judged.subject = {machine.id, machine.name, HeaderHash(file), "", "", OffSwitch(arguments.a, arguments.b), 0};
+  judged.run.findings.conditions.push_back(
+      {std::string(judge::kMemory), alone ? judge::State::kUnknown : judge::State::kFail,
+       alone ? "B fits, but not beside A, so that nothing can be measured" : alone.error().Message()});
+  judged.subject = {machine.id,
+                    machine.name,
+                    HeaderHash(FileOf(arguments, arguments.b)),
+                    IdentityOfPlan(arguments, arguments.a, PlanWithoutWeights(globals, arguments, arguments.a)),
+                    IdentityOfPlan(arguments, arguments.b, PlanWithoutWeights(globals, arguments, arguments.b)),
+                    "",
+                    OffSwitch(arguments.a, arguments.b),
+                    0};
   return judged;
 }
 
 Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& arguments,
-                                const judge::Thresholds& thresholds) {
+                                const judge::Thresholds& thresholds, const BeforeJudging& before) {
   const measure::Environment environment = measure::ReadEnvironment();
   // The side that is loaded first gets the better memory, if any: --swap-load takes turns.
   const judge::SideSpec& first = arguments.swap_load ? arguments.b : arguments.a;
@@ -99,9 +185,10 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
   Result<std::unique_ptr<Loaded>> one = Load(globals, arguments, first);
   Result<std::unique_ptr<Loaded>> two = one ? Load(globals, arguments, second) : std::unexpected(one.error());
-  const Result<std::unique_ptr<Loaded>>& loaded_b = arguments.swap_load ? one : two;
-  if (!loaded_b && loaded_b.error().code == Code::kOutOfMemory)
-    return TooLarge(arguments, machine, environment, loaded_b.error());
+  if (!two && two.error().code == Code::kOutOfMemory) {
+    if (one) one->reset();
+    return TooLarge(globals, arguments, machine, environment);
+  }
   if (!two) return std::unexpected(two.error());
   Loaded& a = arguments.swap_load ? **two : **one;
   Loaded& b = arguments.swap_load ? **one : **two;
@@ -118,8 +205,9 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   context.environment = environment;
   context.limit = [&] { return std::ranges::max(probe->Read()); };
   context.token_bytes = [&](bool is_b, std::uint64_t depth) { return static_cast<double>(token_bytes(is_b, depth)); };
-  context.same_model = arguments.a.file == arguments.b.file;
+  context.same_model = IsSameModel(arguments);
   context.off_switch = OffSwitch(arguments.a, arguments.b);
+  if (!context.off_switch.empty()) context.off_switch_gives_a = OffSwitchGivesA(globals, arguments, a, b);
   if (!arguments.reference.empty()) {
     context.reference = [&](engine::Session& session_a, engine::Session& session_b) -> Result<judge::ReferenceFinding> {
       BOLTBEAM_ASSIGN(const auto of_a, Divergence(arguments.reference, *a.engine, session_a));
@@ -135,57 +223,109 @@ Result<JudgedRun> CompareLoaded(const Globals& globals, const JudgeArguments& ar
   };
   const judge::EngineSide side_a = side(a, arguments.a), side_b = side(b, arguments.b);
   JudgedRun judged;
+  judged.subject = {machine.id,
+                    machine.name,
+                    HeaderHash(b.model.file().path()),
+                    IdentityOfPlan(arguments, arguments.a, a.engine->plan_id()),
+                    IdentityOfPlan(arguments, arguments.b, b.engine->plan_id()),
+                    b.engine->plan_id(),
+                    context.off_switch,
+                    b.engine->options().threads};
+  BOLTBEAM_TRY(before(judged.subject));
   BOLTBEAM_ASSIGN(judged.run,
                   judge::CompareEngines(side_a, side_b, context, arguments.request, thresholds, Watched(progress)));
-  judged.subject = {machine.id,          machine.name,       HeaderHash(b.model.file().path()), a.engine->plan_id(),
-                    b.engine->plan_id(), context.off_switch, b.engine->options().threads};
   return judged;
-}
-
-std::string Switches(const JudgeArguments& arguments, const judge::SideSpec& side) {
-  EngineFlags flags = arguments.engine;
-  flags.routes.with.insert(flags.routes.with.end(), side.with.begin(), side.with.end());
-  flags.routes.without.insert(flags.routes.without.end(), side.without.begin(), side.without.end());
-  if (!side.plan.empty()) flags.plan = side.plan;
-  return ForShell(flags);
 }
 
 // A side as a program: this one, another boltbeam, or a command as it is.
 judge::ProgramSide AsProgram(const JudgeArguments& arguments, const judge::SideSpec& side) {
   if (!side.command.empty()) return {side.command, "", false};
   const std::string program = side.binary.empty() ? OwnProgram() : base::ShellQuoted(side.binary);
-  const std::string model = base::ShellQuoted(side.file.empty() ? arguments.model : side.file);
-  const std::string switches = Switches(arguments, side);
+  const std::string model = base::ShellQuoted(FileOf(arguments, side));
+  const std::string switches = ForShell(FlagsOf(arguments, side));
   return {fmt::format("{} bench {} -p 0 -n {} -r 1 -d {{depth}} -o json{}", program, model, arguments.tokens, switches),
-          fmt::format("{} run {} -p 'The' -n {} --temp 0{} 2>/dev/null", program, model, kOutputTokens, switches),
-          true};
+          fmt::format("{} run {} -p 'The' -n {} --temp 0{}", program, model, kOutputTokens, switches), true};
 }
 
-std::string FileHash(const std::string& path) {
-  const auto bytes = base::ReadWholeFile(path);
-  return bytes ? base::Sha256Hex(*bytes) : "";
+// The program that a shell starts for a command, as far as its first word says it; empty: it can't be told.
+std::string ProgramOf(const std::string& command) {
+  std::string word = command.substr(0, command.find(' '));
+  std::erase_if(word, [](char c) { return c == '\'' || c == '"'; });
+  if (word.contains('/')) return word;
+  const char* path = std::getenv("PATH");
+  std::string_view folders = path != nullptr ? path : "";
+  while (!folders.empty()) {
+    const std::size_t end = std::min(folders.find(':'), folders.size());
+    const std::filesystem::path file = std::filesystem::path(folders.substr(0, end)) / word;
+    if (std::filesystem::is_regular_file(file)) return file.string();
+    folders.remove_prefix(std::min(end + 1, folders.size()));
+  }
+  return "";
+}
+
+SideIdentity IdentityOfProgram(const JudgeArguments& arguments, const judge::SideSpec& side) {
+  SideIdentity identity;
+  if (!side.command.empty()) {
+    const std::string program = HashOr(ProgramOf(side.command), "");
+    identity.parts = {{"command", side.command}, {"program_sha256", program}};
+    identity.name = "command " + base::Sha256Hex(side.command + "\n" + program).substr(0, kDigits);
+    return identity;
+  }
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string path = side.binary.empty() ? own : side.binary, program = HashOr(path, path);
+  identity.name = "program " + program.substr(0, kDigits);
+  identity.parts = {{"program_sha256", program}};
+  EngineFlags flags = FlagsOf(arguments, side);
+  if (!flags.plan.empty()) {
+    const std::string plan = HashOr(flags.plan, flags.plan);  // a file, or a name that the program knows
+    identity.parts["plan_file_sha256"] = plan;
+    identity.name += " plan " + plan.substr(0, kDigits);
+    flags.plan.clear();
+  }
+  identity.name += ForShell(flags);
+  AddFile(arguments, side, identity);
+  return identity;
+}
+
+// Another program is switched off by running A's, as long as nothing else differs; what switches do inside of a program
+// can't be seen.
+void AddOffSwitch(const JudgeArguments& arguments, const JudgedSubject& subject, judge::ProgramContext& context) {
+  const bool same_program = subject.a.parts.at("program_sha256") == subject.b.parts.at("program_sha256");
+  const bool same_rest =
+      ForShell(FlagsOf(arguments, arguments.a)) == ForShell(FlagsOf(arguments, arguments.b)) && IsSameModel(arguments);
+  if (!same_program) {
+    context.off_switch = "run A's program";
+    context.off_switch_gives_a = same_rest;
+  } else if (!same_rest) {
+    context.off_switch = OffSwitch(arguments.a, arguments.b);
+  }
 }
 
 Result<JudgedRun> CompareAsPrograms(const Globals& globals, const JudgeArguments& arguments,
-                                    const judge::Thresholds& thresholds) {
+                                    const judge::Thresholds& thresholds, const BeforeJudging& before) {
   const judge::ProgramSide a = AsProgram(arguments, arguments.a), b = AsProgram(arguments, arguments.b);
-  judge::ProgramContext context;
-  if (a.is_boltbeam && b.is_boltbeam) {
-    const std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
-    const std::string hash_a = FileHash(arguments.a.binary.empty() ? own : arguments.a.binary);
-    const std::string hash_b = FileHash(arguments.b.binary.empty() ? own : arguments.b.binary);
-    constexpr std::size_t kDigits = 12;
-    if (hash_a != hash_b) {
-      context.route = fmt::format("two programs: {} and {}", hash_a.substr(0, kDigits), hash_b.substr(0, kDigits));
-    }
-    context.off_switch = "run A's program";
-  }
   const base::Paths paths = base::ResolvePaths(globals.home);
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
-  Progress progress("judging");
   JudgedRun judged;
+  judged.subject = {machine.id,
+                    machine.name,
+                    HeaderHash(FileOf(arguments, arguments.b)),
+                    IdentityOfProgram(arguments, arguments.a),
+                    IdentityOfProgram(arguments, arguments.b),
+                    "",
+                    "",
+                    0};
+  judge::ProgramContext context;
+  if (a.is_boltbeam && b.is_boltbeam) {
+    if (judged.subject.a.name != judged.subject.b.name) {
+      context.route = fmt::format("two programs: {} and {}", judged.subject.a.name, judged.subject.b.name);
+    }
+    AddOffSwitch(arguments, judged.subject, context);
+    judged.subject.off_switch = context.off_switch;
+  }
+  BOLTBEAM_TRY(before(judged.subject));
+  Progress progress("judging");
   BOLTBEAM_ASSIGN(judged.run, judge::ComparePrograms(a, b, context, arguments.request, thresholds, Watched(progress)));
-  judged.subject = {machine.id, machine.name, HeaderHash(arguments.model), "", "", context.off_switch, 0};
   return judged;
 }
 
@@ -226,13 +366,14 @@ std::vector<std::string> RouteNames() {
 }
 
 Result<JudgedRun> RunJudgedSides(const Globals& globals, const JudgeArguments& arguments,
-                                 const judge::Thresholds& thresholds) {
+                                 const judge::Thresholds& thresholds, const BeforeJudging& before) {
   const bool programs = arguments.a.IsProgram() || arguments.b.IsProgram();
   const bool needs_model = arguments.a.command.empty() || arguments.b.command.empty();
   if (needs_model && arguments.model.empty()) {
     return Fail(Code::kUsage, "judge", "no model", "a GGUF file: boltbeam judge MODEL --b without=ROUTE");
   }
-  return programs ? CompareAsPrograms(globals, arguments, thresholds) : CompareLoaded(globals, arguments, thresholds);
+  return programs ? CompareAsPrograms(globals, arguments, thresholds, before)
+                  : CompareLoaded(globals, arguments, thresholds, before);
 }
 
 }  // namespace boltbeam::app

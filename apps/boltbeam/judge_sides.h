@@ -1,6 +1,7 @@
 // The sides of `boltbeam judge`: loaded engines or programs, and the comparison of them.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -30,11 +31,21 @@ struct JudgeArguments {
   judge::Request request;       // from depths, budget and seed
 };
 
+/// What a side is, whatever it was called: "plan 0123456789abcdef", "program 0123456789abcdef --without x", by hashes
+/// of what it consists of, so that another thing at the same place is another candidate and the same thing at another
+/// place the same.
+struct SideIdentity {
+  std::string name;
+  nlohmann::json parts;  // the whole hashes, by name
+};
+
 /// What is compared, in the ledger's words.
 struct JudgedSubject {
   std::string chip;     // id
   std::string machine;  // for people
-  std::string model_hash, a_plan, b_plan, off_switch;
+  std::string model_hash;
+  SideIdentity a, b;
+  std::string b_plan, off_switch;
   std::uint32_t threads = 0;  // of B; 0: a program's own affair
 };
 
@@ -44,9 +55,12 @@ struct JudgedRun {
   nlohmann::json processes;  // fresh ones that repeated it: how each was set up, and what it found
 };
 
+/// Called when it is known what is compared, and before anything of it is run.
+using BeforeJudging = std::function<Result<void>(const JudgedSubject&)>;
+
 /// Loads what the sides name, compares, and frees it again.
 Result<JudgedRun> RunJudgedSides(const Globals& globals, const JudgeArguments& arguments,
-                                 const judge::Thresholds& thresholds);
+                                 const judge::Thresholds& thresholds, const BeforeJudging& before);
 
 /// SHA-256 of the file's header: all but the weights. Empty for a file that can't be read.
 std::string HeaderHash(const std::string& path);

@@ -44,10 +44,15 @@ ledger::Facts CurrentFacts(const Globals& globals) {
 
 ledger::RederiveTable Rederivations() {
   ledger::RederiveTable table;
-  table.Register(std::string(judge::kSamplesFormat),
-                 [](const ledger::Record&, std::string_view samples) { return judge::RederiveFields(samples); });
+  for (const std::string_view format : {judge::kSamplesFormat, judge::kOlderSamplesFormat}) {
+    table.Register(std::string(format),
+                   [](const ledger::Record&, std::string_view samples) { return judge::RederiveFields(samples); });
+  }
   table.Register(std::string(search::kTrialSamplesFormat),
-                 [](const ledger::Record&, std::string_view samples) { return search::RederiveTrial(samples); });
+                 [](const ledger::Record&, std::string_view samples) -> Result<ledger::DerivedFields> {
+                   BOLTBEAM_ASSIGN(nlohmann::json fields, search::RederiveTrial(samples));
+                   return ledger::DerivedFields{std::move(fields), {}, {}};
+                 });
   return table;
 }
 

@@ -49,7 +49,7 @@ std::string Describe(const ledger::Repaired& repaired) {
 Result<void> Repair(const Globals& globals, const std::string& writer) {
   BOLTBEAM_ASSIGN(ledger::Ledger memory, OpenLedger(globals));
   BOLTBEAM_ASSIGN(const std::vector<ledger::Repaired> all, ledger::Repair(memory, writer));
-  std::string text = all.empty() ? "no chain is damaged\n" : "";
+  std::string text = all.empty() ? "no chain is damaged or torn\n" : "";
   for (const ledger::Repaired& repaired : all) text += Describe(repaired);
   return WriteOutput(globals, text);
 }
@@ -65,6 +65,13 @@ Result<void> Reopen(const Globals& globals, const ReopenArguments& arguments) {
 Result<void> Export(const Globals& globals, const ExportArguments& arguments) {
   BOLTBEAM_ASSIGN(const ledger::Ledger memory, OpenLedger(globals));
   BOLTBEAM_ASSIGN(const std::string text, ledger::Export(memory, arguments.writer, !arguments.without_samples));
+  BOLTBEAM_ASSIGN(const std::vector<ledger::Chain> chains, memory.ReadChains());
+  for (const ledger::Chain& chain : chains) {
+    if (chain.state != ledger::ChainState::kTorn || (!arguments.writer.empty() && chain.writer != arguments.writer)) {
+      continue;
+    }
+    Note(fmt::format("left out: {} bytes at the end of {}, which are no record", chain.torn_bytes, chain.path));
+  }
   return WriteOutput(globals, text);
 }
 
@@ -105,7 +112,7 @@ void AddVerify(CLI::App& ledger, Globals& globals) {
 
 void AddRepair(CLI::App& ledger, Globals& globals) {
   CLI::App* command =
-      ledger.add_subcommand("repair", "Mend damaged chains: what is cut is kept aside, a record says so");
+      ledger.add_subcommand("repair", "Mend damaged or torn chains: what is cut is kept aside, a record says so");
   const auto writer = std::make_shared<std::string>();
   command->add_option("writer", *writer, "Only the chain of one writer")->type_name("NAME");
   command->callback([writer, &globals] { Finish(globals, Repair(globals, *writer)); });

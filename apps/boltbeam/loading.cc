@@ -45,12 +45,14 @@ void AddRoutes(std::vector<std::string>& routes, const std::vector<std::string>&
 
 /// What the plan says, then what the flags say.
 Result<void> ApplyPlan(const base::Paths& paths, const model::Model& model, const chip::Chip& machine,
-                       const EngineFlags& flags, engine::Options& options) {
+                       const EngineFlags& flags, bool is_quiet, engine::Options& options) {
   runtime::KernelCache kernels(codegen::TargetFor(machine), options.cache_folder);
   BOLTBEAM_ASSIGN(search::PlanUse use,
                   search::UsePlan(model, machine, search::PlanStore::In(paths), flags.plan, kernels));
-  for (const std::string& note : use.notes) Note("note: " + note);
-  if (flags.plan.empty() && !use.plans.empty()) {  // by itself: nobody asked for it
+  for (const std::string& note : use.notes) {
+    if (!is_quiet) Note("note: " + note);
+  }
+  if (!is_quiet && flags.plan.empty() && !use.plans.empty()) {  // by itself: nobody asked for it
     Note(fmt::format("plan {}: kernels of {} (--plan default switches it off)", fmt::join(use.plans, ", "),
                      fmt::join(std::views::transform(use.geometry, &engine::GeometryChoice::table), ", ")));
   }
@@ -135,15 +137,10 @@ Result<model::CacheFormats> EngineFlags::CacheOf(const std::string& keys, const 
   return cache;
 }
 
-Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
-                                                   const EngineFlags& flags, std::uint64_t context) {
-  if (context > model.hyper().context && model.hyper().context != 0) {
-    Note(fmt::format("warning: a context of {} tokens, beyond the {} that the model was made for", context,
-                     model.hyper().context));
-  }
+Result<engine::Options> EngineOptions(const Globals& globals, const model::Model& model, const EngineFlags& flags,
+                                      std::uint64_t context, bool is_quiet) {
   const base::Paths paths = base::ResolvePaths(globals.home);
   BOLTBEAM_ASSIGN(const chip::Chip machine, MachineFor(globals, flags));
-  Progress progress("loading");
   engine::Options options;
   options.threads = flags.threads;
   options.context = context;
@@ -151,7 +148,19 @@ Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const
   options.without = flags.routes.without;
   BOLTBEAM_ASSIGN(options.cache, flags.Cache());
   options.cache_folder = (paths.cache / "kernels").string();
-  BOLTBEAM_TRY(ApplyPlan(paths, model, machine, flags, options));
+  BOLTBEAM_TRY(ApplyPlan(paths, model, machine, flags, is_quiet, options));
+  return options;
+}
+
+Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
+                                                   const EngineFlags& flags, std::uint64_t context) {
+  if (context > model.hyper().context && model.hyper().context != 0) {
+    Note(fmt::format("warning: a context of {} tokens, beyond the {} that the model was made for", context,
+                     model.hyper().context));
+  }
+  BOLTBEAM_ASSIGN(const chip::Chip machine, MachineFor(globals, flags));
+  Progress progress("loading");
+  BOLTBEAM_ASSIGN(engine::Options options, EngineOptions(globals, model, flags, context));
   options.cancelled = Interrupted;
   options.progress = [&](std::uint64_t done, std::uint64_t total) { progress.Show(done, total); };
   BOLTBEAM_ASSIGN(std::unique_ptr<engine::Engine> engine, engine::Engine::Load(model, machine, options));

@@ -49,6 +49,11 @@ Result<chip::Chip> MachineFor(const Globals& globals, const EngineFlags& flags);
 /// Holds a chip to an instruction set and names it so; empty: to none. kUsage when it lacks the set.
 Result<void> HoldTo(chip::Chip& chip, const std::string& isa);
 
+/// What the flags and the plan that they name, or that is installed, set of an engine. Says nothing on stderr when it
+/// is_quiet.
+Result<engine::Options> EngineOptions(const Globals& globals, const model::Model& model, const EngineFlags& flags,
+                                      std::uint64_t context, bool is_quiet = false);
+
 /// Fills in what every command sets the same way: threads, KV format, folders, progress, Ctrl-C.
 Result<std::unique_ptr<engine::Engine>> LoadEngine(const Globals& globals, const model::Model& model,
                                                    const EngineFlags& flags, std::uint64_t context);

@@ -58,7 +58,7 @@ Result<std::optional<Whole>> WholeTokens::JudgedBefore(const Side& a, const Side
   BOLTBEAM_ASSIGN(const std::vector<ledger::Refutation> standing, ledger::StandingRefutations(index, {}));
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
     const auto verdict = ledger::VerdictFrom(row->payload);
-    if (!verdict || verdict->subject.baseline != baseline || !verdict->ratio) continue;
+    if (!verdict || verdict->subject.baseline_words != baseline || !verdict->ratio) continue;
     if (verdict->subject.model_hash != HeaderHash(model_) || DepthsOf(*verdict) != depths) continue;
     const bool is_same_setting = verdict->details.value("threads", nlohmann::json()) == threads_ &&
                                  verdict->details.value("build", nlohmann::json()) == nlohmann::json(BuildFacts());

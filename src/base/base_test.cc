@@ -138,6 +138,27 @@ TEST(TicksTest, CounterNeverGoesBack) {
   }
 }
 
+TEST(HashTest, AFilesIsThatOfItsBytes) {
+  const std::string path = testing::TempDir() + "boltbeam_hash." + std::to_string(::getpid());
+  for (const std::string& bytes : {std::string(), std::string("abc"), std::string((std::size_t{3} << 20) + 5, 'x')}) {
+    ASSERT_TRUE(base::WriteFileAtomically(path, bytes));
+    EXPECT_EQ(base::Sha256OfFile(path).value(), base::Sha256Hex(bytes)) << bytes.size();
+  }
+  std::remove(path.c_str());
+  EXPECT_EQ(base::Sha256OfFile(path).error().code, Code::kFileNotFound);
+  EXPECT_EQ(base::Sha256OfFile(testing::TempDir()).error().code, Code::kFileNotFound);
+}
+
+TEST(RunProgramTest, QuietlyTellsOnlyWhyItFailed) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(base::RunQuietly("echo note >&2; echo 5").value(), "5\n");
+  const auto failed = base::RunQuietly("echo first >&2; echo the reason >&2; exit 3");
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().found, "exit status 3: the reason");
+  EXPECT_EQ(failed.error().where.find("exec"), std::string::npos) << "the command as it was given";
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(RunProgramTest, OutputAndFailure) {
   EXPECT_EQ(base::RunProgram("echo 5; echo 6 >&2 2>/dev/null").value(), "5\n");
   const auto failed = base::RunProgram("exit 7");

@@ -15,4 +15,7 @@ std::string ShellQuoted(std::string_view text);
 /// goes.
 Result<std::string> RunProgram(const std::string& command);
 
+/// The same without its stderr, of which the last line is told when it fails: for commands that are run over and over.
+Result<std::string> RunQuietly(const std::string& command);
+
 }  // namespace boltbeam::base

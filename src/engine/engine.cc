@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "engine/attention_choice.h"
 #include "engine/plan.h"
+#include "engine/plan_identity.h"
 #include "engine/session.h"
 #include "engine/thread_choice.h"
 #include "engine/weights.h"
@@ -55,6 +56,21 @@ Result<std::vector<double>> RopeFrequencies(const model::Model& model, double ba
     frequencies[i] = std::pow(base, -2.0 * i / hyper.rope_dims) * scale / divisors[i];
   }
   return frequencies;
+}
+
+std::string IdentityOf(const Plan& plan, std::uint32_t threads) {
+  std::string description = fmt::format("threads {}\n", threads);
+  for (const Step& step : plan.steps) {
+    description += fmt::format("{} {} {} {} {}\n", step.info.phase, step.info.layer, step.info.role,
+                               step.info.kernel_id, step.piece_items);
+  }
+  return base::Sha256Hex(description);
+}
+
+void SetSizes(Workspace& workspace, const model::Model& model, const Options& options) {
+  const model::Tensor& table = *model.Find(model::Role::kEmbedding);
+  workspace.max_columns = options.prompt_batch;
+  workspace.row_bytes = table.cols() / table.format->elements * table.format->Plain().bytes;
 }
 
 class MachineEngine final : public Engine {
@@ -154,10 +170,8 @@ class MachineEngine final : public Engine {
   Result<void> AllocateWorkspace() {
     const model::HyperParameters& hyper = model_.hyper();
     Workspace& w = machine_.workspace;
-    w.max_columns = options_.prompt_batch;
+    SetSizes(w, model_, options_);
     const std::uint64_t columns = AlignUp<std::uint64_t>(w.max_columns, 16);
-    const model::Tensor& table = *model_.Find(model::Role::kEmbedding);
-    w.row_bytes = table.cols() / table.format->elements * table.format->Plain().bytes;
     const auto allocate = [&](std::byte*& place, std::uint64_t bytes) -> Result<void> {
       BOLTBEAM_ASSIGN(place, arena_.Allocate(bytes));
       return {};
@@ -209,13 +223,8 @@ class MachineEngine final : public Engine {
       }
       plan->Flatten(options_.threads, plan == &machine_.decode ? options_.faults : Faults{});
     }
-    std::string description = fmt::format("threads {}\n", options_.threads);
-    for (const Step& step : machine_.decode.steps) {
-      infos_.push_back(step.info);
-      description += fmt::format("{} {} {} {} {}\n", step.info.phase, step.info.layer, step.info.role,
-                                 step.info.kernel_id, step.piece_items);
-    }
-    plan_id_ = base::Sha256Hex(description);
+    for (const Step& step : machine_.decode.steps) infos_.push_back(step.info);
+    plan_id_ = IdentityOf(machine_.decode, options_.threads);
     return {};
   }
 
@@ -233,6 +242,23 @@ class MachineEngine final : public Engine {
 };
 
 }  // namespace
+
+Result<std::string> PlanIdentity(const model::Model& model, const chip::Chip& machine, const Options& asked) {
+  BOLTBEAM_ASSIGN(const Options options, FillIn(model, machine, asked));
+  const kernel::VectorFacts facts = kernel::VectorFactsOf(machine);
+  BOLTBEAM_TRY(CheckCache(options.cache, model.hyper().head_dim));
+  BOLTBEAM_ASSIGN(const kernel::AttentionShape attention, AttentionShapeOf(model, options, facts));
+  BOLTBEAM_ASSIGN(const Weights weights, Weights::Plan(model, facts, options));
+  Arena arena;
+  std::map<std::string, kernel::Program> programs;
+  Workspace workspace;  // without memory: a plan's addresses are no part of its identity
+  SetSizes(workspace, model, options);
+  workspace.streams.assign(options.threads, nullptr);
+  PlanContext context{model, weights, options, facts, attention, workspace, options.threads, arena, programs};
+  BOLTBEAM_ASSIGN(Plan plan, BuildPlan(context, true));
+  SplitLaunches(plan, options.faults, options.threads);
+  return IdentityOf(plan, options.threads);
+}
 
 Result<std::unique_ptr<Engine>> Engine::Load(const model::Model& model, const chip::Chip& machine,
                                              const Options& options) {

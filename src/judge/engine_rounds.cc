@@ -1,9 +1,11 @@
 #include "judge/engine_rounds.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/ticks.h"
 #include "judge/output_check.h"
@@ -14,30 +16,98 @@ namespace {
 constexpr double kWindowNs = 5e6;
 constexpr std::uint64_t kRoundsPerProbe = 4;
 
+double CpuNs(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+// CPU time of this process's other threads so far, those that have ended included.
+double OtherThreadsCpuNs() { return CpuNs(CLOCK_PROCESS_CPUTIME_ID) - CpuNs(CLOCK_THREAD_CPUTIME_ID); }
+
+constexpr double kFarthest = 1e9;  // also of what is no number
+
+double Apart(float a, float b) {
+  const double difference = std::abs(static_cast<double>(a) - static_cast<double>(b));
+  return std::isfinite(difference) ? difference : kFarthest;
+}
+
 }  // namespace
 
 EngineRounds::EngineRounds(Setting setting)
     : s_(std::move(setting)),
+      a_(*s_.a, s_.a_spin_ns),
+      b_(*s_.b, s_.b_spin_ns),
       random_(s_.seed ^ 0x5EEDU),
       begin_ns_(base::MonotonicNs()),
       depth_(s_.a->depth()),
-      tokens_(s_.window_tokens) {}
+      tokens_(s_.window_tokens) {
+  for (Output& output : outputs_) {
+    output.best.resize(tokens_.size());
+    output.prints.resize(tokens_.size());
+  }
+}
 
-// The best token is read inside the timer, and so are the logits: a session that puts work off until then gains
+Result<void> EngineRounds::CheckDepth(const Side& side, std::uint64_t expected) const {
+  const std::uint64_t depth = side.metered.depth();
+  if (depth == expected) return {};
+  return Fail(Code::kMeasurementImpossible, &side == &b_ ? "B" : "A", fmt::format("a context of {} tokens", depth),
+              fmt::format("{}: what it was told to compute", expected));
+}
+
+// The best token of each is read inside the timer, and so are logits: a session that puts work off until then gains
 // nothing.
-Result<EngineRounds::Timed> EngineRounds::Window(engine::Session& session) {
-  Timed timed;
-  const std::uint64_t before = base::Ticks();
-  BOLTBEAM_TRY(session.Truncate(depth_));
-  const std::uint64_t begin = base::Ticks();
-  for (const std::int32_t token : tokens_) BOLTBEAM_TRY(session.Decode(token));
-  const std::span<const float> logits = session.logits();
-  const std::int32_t best = session.argmax();
+Result<double> EngineRounds::TimedTokens(Side& side, Output& output) {
+  const std::uint64_t metered = side.metered.ticks(), begin = base::Ticks();
+  std::span<const float> logits;
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    BOLTBEAM_TRY(side.metered.Decode(tokens_[i], nullptr));
+    logits = side.metered.logits();
+    output.best[i] = side.metered.argmax();
+    if (logits.empty()) continue;
+    for (std::size_t k = 0; k < kPrints; ++k) output.prints[i][k] = logits[print_at_[k] % logits.size()];
+  }
   const std::uint64_t end = base::Ticks();
-  timed.hash = HashLogits(logits) ^ static_cast<std::uint64_t>(best);
-  timed.ns = s_.clock.ToNs(end - begin) / static_cast<double>(tokens_.size());
-  timed.untimed_ns = s_.clock.ToNs(begin - before) / static_cast<double>(tokens_.size());
-  return timed;
+  side.charged += side.metered.ticks() - metered;
+  output.logits.assign(logits.begin(), logits.end());
+  output.hash = HashLogits(logits) ^ static_cast<std::uint64_t>(output.best.back());
+  return s_.clock.ToNs(end - begin);
+}
+
+// Everything else that the side does, under whatever name, is work outside the timer: what its entry points take, and
+// what its other threads go on with, longer than waiting workers spin, before the next window begins.
+Result<measure::TimedWindow> EngineRounds::Window(Side& side, Output& output) {
+  const auto tokens = static_cast<double>(tokens_.size());
+  const measure::Counters before = counters_.Read();
+  const std::uint64_t begin = base::MonotonicNs();
+  BOLTBEAM_TRY(side.metered.Truncate(depth_));
+  BOLTBEAM_TRY(CheckDepth(side, depth_));
+  BOLTBEAM_ASSIGN(const double ns, TimedTokens(side, output));
+  const double others_ns = OtherThreadsCpuNs();
+  BOLTBEAM_TRY(CheckDepth(side, depth_ + tokens_.size()));
+  measure::TimedWindow window{ns / tokens, CausesOf(before, counters_.Read(), begin), 0};
+  // The threads of this side spin for a while after their work, on the same CPUs that the next window needs.
+  measure::AwaitSleepingThreads();
+  const double background_ns = std::max(0.0, OtherThreadsCpuNs() - others_ns - side.spin_ns);
+  window.outside_ns = (s_.clock.ToNs(side.metered.ticks() - side.charged) + background_ns) / tokens;
+  side.charged = side.metered.ticks();
+  return window;
+}
+
+double EngineRounds::Difference(const Output& a, const Output& b) {
+  if (a.hash == b.hash && a.best == b.best && a.prints == b.prints) return 0;
+  if (a.logits.size() != b.logits.size()) return kFarthest;
+  double largest = 0, apart = 0;
+  for (std::size_t i = 0; i < a.logits.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(a.logits[i])));
+    apart = std::max(apart, Apart(a.logits[i], b.logits[i]));
+  }
+  for (std::size_t i = 0; i < a.prints.size(); ++i) {
+    for (std::size_t k = 0; k < kPrints; ++k) apart = std::max(apart, Apart(a.prints[i][k], b.prints[i][k]));
+  }
+  // Equal logits with another best token: a plan that does not look for it. Otherwise a zero of another sign.
+  if (apart == 0) return a.best != b.best ? 1 : std::numeric_limits<double>::min();
+  return largest == 0 ? apart : std::min(apart / largest, kFarthest);
 }
 
 measure::Causes EngineRounds::CausesOf(const measure::Counters& before, const measure::Counters& after,
@@ -51,32 +121,31 @@ measure::Causes EngineRounds::CausesOf(const measure::Counters& before, const me
   return causes;
 }
 
+// For a pair, one window of each side: no side computes the same twice, so that remembering is no use.
+void EngineRounds::DrawTokens() {
+  constexpr int kTries = 100;  // of a small vocabulary all may be used
+  are_new_ = false;
+  for (int i = 0; i < kTries && !are_new_; ++i) {
+    for (std::int32_t& token : tokens_) token = static_cast<std::int32_t>(random_() % s_.vocabulary);
+    are_new_ = drawn_.insert(tokens_).second;
+  }
+  for (std::size_t& at : print_at_) at = random_() % s_.vocabulary;
+}
+
 Result<measure::PairedRound> EngineRounds::Next(bool b_first) {
   measure::PairedRound round;
   round.b_first = b_first;
-  for (std::int32_t& token : tokens_) token = static_cast<std::int32_t>(random_() % s_.vocabulary);
   if (s_.limit && rounds_++ % kRoundsPerProbe == 0) round.limit = s_.limit();
-  std::array<std::uint64_t, 4> hashes{};
+  measure::AwaitSleepingThreads();  // the probe's
   for (std::size_t i = 0; i < round.windows.size(); ++i) {
     const bool is_b = round.IsB(i);
-    // The threads of the other side, and of the probe, spin for a while after their work, on the same CPUs.
-    measure::AwaitSleepingThreads();
-    const measure::Counters before = counters_.Read();
-    const std::uint64_t begin = base::MonotonicNs();
-    BOLTBEAM_ASSIGN(const Timed timed, Window(is_b ? *s_.b : *s_.a));
-    const measure::Counters after = counters_.Read();
-    round.windows[i].ns = timed.ns;
-    round.windows[i].causes = CausesOf(before, after, begin);
-    hashes[i] = timed.hash;
-    (is_b ? checks_.untimed_b : checks_.untimed_a).push_back(timed.ns > 0 ? timed.untimed_ns / timed.ns : INFINITY);
-    ++checks_.windows;
+    if (i % 2 == 0) DrawTokens();
+    Side& side = is_b ? b_ : a_;
+    Output& output = outputs_[is_b ? 1 : 0];
+    BOLTBEAM_ASSIGN(round.windows[i], Window(side, output));
+    if (!side.seen.insert(output.hash).second && are_new_) round.reused_output = true;
+    if (i % 2 == 1) round.output_difference = std::max(round.output_difference, Difference(outputs_[0], outputs_[1]));
   }
-  if (s_.bitwise && !std::ranges::all_of(hashes, [&](std::uint64_t hash) { return hash == hashes[0]; })) {
-    ++checks_.differing;
-  }
-  const std::uint64_t b_hash = hashes[b_first ? 0 : 1];
-  if (b_hash == last_b_hash_) ++checks_.reused;
-  last_b_hash_ = b_hash;
   round.at_s = base::SecondsSince(begin_ns_);
   return round;
 }
@@ -98,39 +167,6 @@ Result<std::uint32_t> ChooseWindow(engine::Session& a, engine::Session& b, std::
   }
   const double ns = std::max(1.0, std::ranges::max(slower));
   return static_cast<std::uint32_t>(std::clamp(std::ceil(kWindowNs / ns), 1.0, double{kMostWindowTokens}));
-}
-
-Condition TimedWork(const std::vector<WindowChecks>& checks, const Thresholds& thresholds) {
-  Condition condition{std::string(kTimedWork), checks.empty() ? State::kUnknown : State::kPass, ""};
-  for (const WindowChecks& one : checks) {
-    for (const auto& [side, untimed] : {std::pair("A", &one.untimed_a), std::pair("B", &one.untimed_b)}) {
-      const double share = measure::Median(*untimed);
-      if (!(share > thresholds.untimed_share)) continue;
-      condition.state = State::kFail;
-      condition.detail = fmt::format("{} works outside the timer: {:.0f} % of a window's time", side, share * 100);
-    }
-  }
-  return condition;
-}
-
-Condition AboveFloor(const std::vector<FloorFinding>& findings, const Thresholds& thresholds) {
-  Condition condition{std::string(kAboveFloor), State::kUnknown, "the chip's limit was not probed"};
-  for (const FloorFinding& finding : findings) {
-    if (!(finding.a_floor_ns > 0)) continue;
-    if (!(finding.a_ns > 0 && finding.b_ns > 0)) {
-      condition.detail = "every round was spoiled";
-      continue;
-    }
-    if (condition.state == State::kUnknown) condition = {std::string(kAboveFloor), State::kPass, ""};
-    for (const auto& [side, floor, ns] :
-         {std::tuple("A", finding.a_floor_ns, finding.a_ns), std::tuple("B", finding.b_floor_ns, finding.b_ns)}) {
-      if (ns >= floor * (1 - thresholds.floor_band)) continue;
-      condition.state = State::kFail;
-      condition.detail = fmt::format("depth {}: {} took {:.0f} us, its bytes alone {:.0f} us: not read from memory",
-                                     finding.depth, side, ns / 1e3, floor / 1e3);
-    }
-  }
-  return condition;
 }
 
 }  // namespace boltbeam::judge

@@ -5,23 +5,21 @@
 #include <cstdint>
 #include <functional>
 #include <random>
+#include <set>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/engine.h"
-#include "judge/gate.h"
+#include "judge/metered_session.h"
 #include "measure/clock.h"
 #include "measure/paired.h"
 
 namespace boltbeam::judge {
 
-/// What windows showed beside their times.
+/// What happened in all windows together.
 struct WindowChecks {
-  measure::Counters counters;  // what happened in all of them together
+  measure::Counters counters;
   double wall_ns = 0;
-  std::uint64_t windows = 0;
-  std::uint64_t differing = 0;               // rounds in which sides that compute the same gave other logits
-  std::uint64_t reused = 0;                  // windows of B that ended with the logits of one before, to the last bit
-  std::vector<double> untimed_a, untimed_b;  // of each window: time in the session outside the timer, over its time
 };
 
 class EngineRounds final : public measure::RoundSource {
@@ -32,8 +30,8 @@ class EngineRounds final : public measure::RoundSource {
     measure::Clock clock;
     std::uint32_t vocabulary = 0;
     std::uint32_t window_tokens = 1;
-    bool bitwise = false;           // the sides gave the same bits before
-    std::function<double()> limit;  // a reading of the chip's limit; empty: none
+    double a_spin_ns = 0, b_spin_ns = 0;  // of CPU time that a side's other threads may spin after a window
+    std::function<double()> limit;        // a reading of the chip's limit; empty: none
     std::uint64_t seed = 1;
   };
   explicit EngineRounds(Setting setting);
@@ -42,22 +40,42 @@ class EngineRounds final : public measure::RoundSource {
   [[nodiscard]] const WindowChecks& checks() const { return checks_; }
 
  private:
-  struct Timed {
-    double ns = 0, untimed_ns = 0;
+  static constexpr std::size_t kPrints = 16;
+  /// What a window's tokens gave: of all but the last the best token and a few logits.
+  struct Output {
+    std::vector<std::int32_t> best;
+    std::vector<std::array<float, kPrints>> prints;
+    std::vector<float> logits;  // of the last token
     std::uint64_t hash = 0;
   };
-  Result<Timed> Window(engine::Session& session);
+  struct Side {
+    Side(engine::Session& session, double spin) : metered(session), spin_ns(spin) {}
+    MeteredSession metered;
+    double spin_ns;
+    std::uint64_t charged = 0;  // of the meter's ticks: inside a timer, or charged to a window
+    std::unordered_set<std::uint64_t> seen;
+  };
+
+  Result<measure::TimedWindow> Window(Side& side, Output& output);
+  Result<double> TimedTokens(Side& side, Output& output);
+  Result<void> CheckDepth(const Side& side, std::uint64_t expected) const;
+  static double Difference(const Output& a, const Output& b);
+  void DrawTokens();
   measure::Causes CausesOf(const measure::Counters& before, const measure::Counters& after, std::uint64_t begin_ns);
 
   Setting s_;
+  Side a_, b_;
   measure::CounterReader counters_;
   measure::StealWatch steal_;
   std::mt19937_64 random_;
   std::uint64_t begin_ns_;
   std::uint64_t depth_;
   std::uint64_t rounds_ = 0;
-  std::uint64_t last_b_hash_ = 0;
-  std::vector<std::int32_t> tokens_;  // of this round: never those of an earlier one
+  std::vector<std::int32_t> tokens_;             // of this pair of windows
+  std::set<std::vector<std::int32_t>> drawn_;    // of all pairs
+  bool are_new_ = false;                         // tokens_ are not those of an earlier pair
+  std::array<std::size_t, kPrints> print_at_{};  // which logits are looked at in this pair
+  std::array<Output, 2> outputs_;                // of A and of B in this pair
   WindowChecks checks_;
 };
 
@@ -66,15 +84,5 @@ Result<std::uint32_t> ChooseWindow(engine::Session& a, engine::Session& b, std::
                                    const measure::Clock& clock);
 
 inline constexpr std::uint32_t kMostWindowTokens = 32;
-
-/// The condition `timed_work`.
-Condition TimedWork(const std::vector<WindowChecks>& checks, const Thresholds& thresholds);
-
-/// The condition `above_floor`: floors are of a token of A and of B at each depth, from bytes and the probed limit.
-struct FloorFinding {
-  std::uint64_t depth = 0;
-  double a_floor_ns = 0, b_floor_ns = 0, a_ns = 0, b_ns = 0;
-};
-Condition AboveFloor(const std::vector<FloorFinding>& findings, const Thresholds& thresholds);
 
 }  // namespace boltbeam::judge

@@ -12,10 +12,12 @@ namespace {
 
 using measure::Outcome;
 
-constexpr std::array kOrder = {kRoute,     kOutput,     kFreshOutput, kDeterministic, kMemory,       kOffSwitch,
-                               kTimedWork, kAboveFloor, kQuiet,       kSpeed,         kNoRegression, kRepeated};
+constexpr std::array kOrder = {kRoute,  kOutput,       kFreshOutput, kDeterministic, kTimedOutput,
+                               kMemory, kOffSwitch,    kTimedWork,   kAboveFloor,    kQuiet,
+                               kSpeed,  kNoRegression, kRepeated};
 // To promote, these must have passed; nothing else may have failed.
-constexpr std::array kNeeded = {kRoute, kOutput, kFreshOutput, kMemory, kTimedWork, kAboveFloor, kQuiet, kRepeated};
+constexpr std::array kNeeded = {kRoute,     kOutput,     kFreshOutput, kTimedOutput, kMemory,
+                                kTimedWork, kAboveFloor, kQuiet,       kRepeated};
 
 std::string Percent(double share) { return fmt::format("{:+.2f} %", share * 100); }
 
@@ -133,7 +135,7 @@ void RuleInOrder(Judgement& judgement, const Findings& findings, const Threshold
     return fmt::format("{}: {}", name, found->detail);
   };
   if (!findings.route_available) return Rule(judgement, Ruling::kSearchSpaceIncomplete, detail(kRoute));
-  for (const std::string_view fatal : {kRoute, kOutput, kFreshOutput, kDeterministic, kMemory}) {
+  for (const std::string_view fatal : {kRoute, kOutput, kFreshOutput, kDeterministic, kTimedOutput, kMemory}) {
     if (is(fatal, State::kFail)) return Rule(judgement, Ruling::kRefute, detail(fatal));
   }
   for (const std::string_view fault : {kTimedWork, kAboveFloor, kQuiet}) {
@@ -144,6 +146,10 @@ void RuleInOrder(Judgement& judgement, const Findings& findings, const Threshold
   if (!findings.sides_seen) {
     return Rule(judgement, Ruling::kAdapterIncomplete,
                 "a program: its route and off-switch can't be seen, only its speed");
+  }
+  const auto memory = std::ranges::find(findings.conditions, kMemory, &Condition::name);
+  if (findings.depths.empty() && memory != findings.conditions.end() && memory->state == State::kUnknown) {
+    return Rule(judgement, Ruling::kInconclusive, detail(kMemory));
   }
   if (is(kOutput, State::kUnknown) || is(kRoute, State::kUnknown) || findings.depths.empty()) {
     const std::string_view unknown = is(kOutput, State::kUnknown)  ? kOutput

@@ -27,8 +27,8 @@ DepthFinding At(std::uint64_t depth, double ratio, double half = 0.002) {
 
 Findings Good(double ratio) {
   Findings findings;
-  for (const std::string_view name :
-       {kRoute, kOutput, kFreshOutput, kDeterministic, kMemory, kOffSwitch, kTimedWork, kAboveFloor, kRepeated}) {
+  for (const std::string_view name : {kRoute, kOutput, kFreshOutput, kDeterministic, kTimedOutput, kMemory, kOffSwitch,
+                                      kTimedWork, kAboveFloor, kRepeated}) {
     findings.conditions.push_back(Is(name, State::kPass));
   }
   findings.depths = {At(0, ratio), At(512, ratio)};
@@ -49,7 +49,7 @@ TEST(GateTest, PromoteNeedsEverything) {
   EXPECT_EQ(judgement.outcome, Outcome::kFaster);
   EXPECT_EQ(judgement.tier, "A");
   EXPECT_NEAR(judgement.ratio.estimate, 0.93, 1e-9);
-  EXPECT_EQ(judgement.conditions.size(), 12U);
+  EXPECT_EQ(judgement.conditions.size(), 13U);
   for (const Condition& condition : judgement.conditions) EXPECT_EQ(condition.state, State::kPass) << condition.name;
   EXPECT_EQ(Decided(Good(0.97)).tier, "B");
 }
@@ -60,6 +60,8 @@ TEST(GateTest, EachMissingConditionHasItsVerdict) {
       {kOutput, State::kFail, Ruling::kRefute},
       {kFreshOutput, State::kFail, Ruling::kRefute},
       {kDeterministic, State::kFail, Ruling::kRefute},
+      {kTimedOutput, State::kFail, Ruling::kRefute},
+      {kTimedOutput, State::kUnknown, Ruling::kCandidate},
       {kMemory, State::kFail, Ruling::kRefute},
       {kTimedWork, State::kFail, Ruling::kInconclusive},
       {kAboveFloor, State::kFail, Ruling::kInconclusive},
@@ -138,6 +140,17 @@ TEST(GateTest, AnUnstableSessionIsRefused) {
   EXPECT_TRUE(judgement.refused);
   EXPECT_EQ(judgement.ruling, Ruling::kInconclusive);
   EXPECT_EQ(StateOf(judgement.conditions, kQuiet), State::kFail);
+}
+
+// What does not fit is refuted; what only does not fit beside the other side could not be measured.
+TEST(GateTest, WhatDoesNotFit) {
+  Findings findings;
+  findings.conditions = {Is(kMemory, State::kUnknown)};
+  Judgement judgement = Decided(findings);
+  EXPECT_EQ(judgement.ruling, Ruling::kInconclusive);
+  EXPECT_NE(judgement.reason.find("memory"), std::string::npos) << judgement.reason;
+  findings.conditions = {Is(kMemory, State::kFail)};
+  EXPECT_EQ(Decided(findings).ruling, Ruling::kRefute);
 }
 
 TEST(GateTest, NothingMeasured) {

@@ -8,6 +8,7 @@
 #include "judge/engine_rounds.h"
 #include "measure/bench.h"
 #include "measure/clock.h"
+#include "runtime/thread_pool.h"
 
 namespace boltbeam::judge {
 namespace {
@@ -31,7 +32,7 @@ class Comparison {
     BOLTBEAM_TRY(CheckSides());
     if (MayBeTimed()) {
       for (auto depth = depths_.rbegin(); depth != depths_.rend(); ++depth) BOLTBEAM_TRY(TimeDepth(*depth));
-      AddWindowConditions();
+      AddWindowConditions(run_.findings, run_.samples, thresholds_);
     }
     const std::uint64_t wall_ns = base::MonotonicNs() - begin;
     run_.seconds = static_cast<double>(wall_ns) / 1e9;
@@ -52,7 +53,7 @@ class Comparison {
     for (const std::uint64_t depth : depths_) {
       if (hooks_.progress) hooks_.progress("comparing outputs", 0, 1);
       BOLTBEAM_TRY(FillBoth(depth));
-      BOLTBEAM_TRY(CompareOutputs(*session_a_, *session_b_, tokens, output_, hooks_.cancelled));
+      BOLTBEAM_TRY(CompareOutputs(*session_a_, *session_b_, tokens, vocabulary, output_, hooks_.cancelled));
     }
     BOLTBEAM_TRY(CheckTheRoutes(tokens.front()));
     std::optional<ReferenceFinding> reference;
@@ -67,8 +68,7 @@ class Comparison {
       run_.findings.conditions.push_back(std::move(condition));
     }
     AddMemory();
-    run_.findings.conditions.push_back(
-        {std::string(kOffSwitch), context_.off_switch.empty() ? State::kUnknown : State::kPass, context_.off_switch});
+    run_.findings.conditions.push_back(OffSwitch(context_.off_switch, context_.off_switch_gives_a));
     return {};
   }
 
@@ -101,8 +101,9 @@ class Comparison {
   }
 
   [[nodiscard]] bool MayBeTimed() const {
-    return std::ranges::none_of(run_.findings.conditions,
-                                [](const Condition& condition) { return condition.state == State::kFail; });
+    return std::ranges::none_of(run_.findings.conditions, [](const Condition& condition) {
+      return condition.state == State::kFail && condition.name != kOffSwitch;
+    });
   }
 
   Result<void> TimeDepth(std::uint64_t depth) {
@@ -114,7 +115,8 @@ class Comparison {
                          .clock = clock_,
                          .vocabulary = vocabulary,
                          .window_tokens = tokens,
-                         .bitwise = output_.Bitwise(),
+                         .a_spin_ns = SpinOf(a_),
+                         .b_spin_ns = SpinOf(b_),
                          .limit = context_.limit,
                          .seed = request_.seed + depth});
     const measure::PairedRules rules = thresholds_.Rules(depths_.size(), request_.budget_s, request_.seed + depth);
@@ -126,18 +128,22 @@ class Comparison {
     BOLTBEAM_ASSIGN(measure::PairedSession session, measure::RunPaired(rounds, rules, hooks));
     BOLTBEAM_TRY(session_a_->Truncate(depth));
     BOLTBEAM_TRY(session_b_->Truncate(depth));
-    AddFloor(depth, session.result);
     checks_.push_back(rounds.checks());
     run_.findings.depths.insert(run_.findings.depths.begin(), {depth, std::move(session.result)});
-    run_.samples.insert(run_.samples.begin(), {depth, rules, std::move(session.rounds)});
+    DepthSamples samples{depth, rules, std::move(session.rounds), true, 0, 0, output_.Bitwise(), output_.largest};
+    if (context_.token_bytes) {
+      samples.a_bytes = context_.token_bytes(false, depth);
+      samples.b_bytes = context_.token_bytes(true, depth);
+    }
+    run_.samples.insert(run_.samples.begin(), std::move(samples));
     return {};
   }
 
-  void AddFloor(std::uint64_t depth, const measure::PairedResult& result) {
-    if (!context_.token_bytes || !(result.limit > 0)) return;
-    // GB/s are bytes per nanosecond.
-    floors_.push_back({depth, context_.token_bytes(false, depth) / result.limit,
-                       context_.token_bytes(true, depth) / result.limit, result.a_ns, result.b_ns});
+  // Of a side's workers, when it has any; longer than they spin where nothing else uses their cores.
+  static double SpinOf(const EngineSide& side) {
+    constexpr double kSlack = 1.5;
+    const std::uint32_t threads = side.engine->options().threads;
+    return threads > 1 ? kSlack * (threads - 1) * runtime::LongestSpinNs() : 0;
   }
 
   // In the windows alone: outside them the sides' own threads are in each other's way.
@@ -151,25 +157,6 @@ class Comparison {
     run_.disturbances = measure::SpoilingCauses({}, sum, wall_ns);
   }
 
-  // What the windows showed overrules what was found before them.
-  void AddWindowConditions() {
-    run_.findings.conditions.push_back(TimedWork(checks_, thresholds_));
-    run_.findings.conditions.push_back(AboveFloor(floors_, thresholds_));
-    std::uint64_t differing = 0, reused = 0, windows = 0;
-    for (const WindowChecks& checks : checks_) {
-      differing += checks.differing;
-      reused += checks.reused;
-      windows += checks.windows;
-    }
-    const auto overrule = [&](std::string_view name, std::uint64_t count, std::string_view what) {
-      if (count == 0) return;
-      const auto found = std::ranges::find(run_.findings.conditions, name, &Condition::name);
-      *found = {std::string(name), State::kFail, fmt::format("{} {} times in {} timed windows", what, count, windows)};
-    };
-    overrule(kOutput, differing, "other logits than A's");
-    overrule(kFreshOutput, reused, "the logits of another window");
-  }
-
   const EngineSide &a_, &b_;
   const EngineContext& context_;
   const Request& request_;
@@ -180,11 +167,22 @@ class Comparison {
   std::vector<std::uint64_t> depths_;
   OutputFinding output_;
   std::vector<WindowChecks> checks_;
-  std::vector<FloorFinding> floors_;
   Run run_;
 };
 
 }  // namespace
+
+Condition OffSwitch(const std::string& off_switch, std::optional<bool> gives_a) {
+  Condition condition{std::string(kOffSwitch), State::kUnknown, off_switch};
+  if (off_switch.empty()) return condition;
+  if (!gives_a) {
+    condition.detail += ": where it leads can't be seen";
+  } else {
+    condition.state = *gives_a ? State::kPass : State::kFail;
+    condition.detail += *gives_a ? ": the plan is A's again" : ": the plan is not A's then";
+  }
+  return condition;
+}
 
 std::uint64_t ContextNeeded(const Request& request) {
   return std::ranges::max(request.depths) + std::max(request.output_tokens, kMostWindowTokens) + 1;

@@ -11,6 +11,7 @@
 #include "judge/gate.h"
 #include "judge/output_check.h"
 #include "judge/route_check.h"
+#include "judge/window_conditions.h"
 #include "measure/environment.h"
 
 namespace boltbeam::judge {
@@ -25,12 +26,6 @@ struct Request {
 struct Hooks {
   std::function<void(const std::string& what, double done, double total)> progress;  // between timed parts
   std::function<bool()> cancelled;
-};
-
-struct DepthSamples {
-  std::uint64_t depth = 0;
-  measure::PairedRules rules;
-  std::vector<measure::PairedRound> rounds;
 };
 
 /// Everything that a verdict is derived from, so that it can be derived again.
@@ -49,8 +44,12 @@ struct EngineContext {
   std::function<Result<ReferenceFinding>(engine::Session& a, engine::Session& b)> reference;  // empty: none given
   measure::Environment environment;  // read before anything is loaded, which pins threads
   bool same_model = true;
-  std::string off_switch;  // how B is turned off; empty: not known
+  std::string off_switch;                  // how B is turned off; empty: not known
+  std::optional<bool> off_switch_gives_a;  // whether it was seen to lead back to A's plan; nothing: it can't be seen
 };
+
+/// off_switch: unknown without one, and where it can't be seen where it leads.
+Condition OffSwitch(const std::string& off_switch, std::optional<bool> gives_a);
 
 /// Windows are only taken when the output and the routes have passed, or when `output` is merely unknown.
 Result<Run> CompareEngines(const EngineSide& a, const EngineSide& b, const EngineContext& context,

@@ -18,6 +18,9 @@ struct OutputFinding {
   double largest = 0;                                        // relative to the largest logit of the position
   std::uint64_t reused = 0;      // positions at which B's logits were those of another position, to the last bit
   std::uint64_t unrepeated = 0;  // positions that gave other logits the second time, on either side
+  // Time of a token for the second time, over that of tokens before and after it that are new: the least of the depths'
+  // medians. Near 1, unless a side remembers what it computed.
+  double a_again = 1, b_again = 1;
 
   [[nodiscard]] bool Bitwise() const { return tokens > 0 && same_bits == tokens; }
 };
@@ -25,9 +28,10 @@ struct OutputFinding {
 /// A fast hash of every bit of the logits.
 std::uint64_t HashLogits(std::span<const float> logits);
 
-/// Appends the tokens to both sessions, which stand at the same depth, compares, and goes back. kLogits: not finite.
+/// Appends the tokens to both sessions, which stand at the same depth, compares, and goes back. vocabulary: of further
+/// tokens, which are computed twice. kLogits: not finite.
 Result<void> CompareOutputs(engine::Session& a, engine::Session& b, std::span<const std::int32_t> tokens,
-                            OutputFinding& finding, const std::function<bool()>& cancelled);
+                            std::uint32_t vocabulary, OutputFinding& finding, const std::function<bool()>& cancelled);
 
 /// What the quality of both sides is against logits of a full-precision model; absent: none were given.
 struct ReferenceFinding {

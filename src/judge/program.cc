@@ -49,7 +49,7 @@ class ProgramRounds final : public measure::RoundSource {
       if (hooks_.cancelled && hooks_.cancelled()) return Fail(Code::kInterrupted, "judge", "stopped by the user");
       const measure::Counters before = counters_.Read();
       const std::uint64_t begin = base::MonotonicNs();
-      BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(round.IsB(i) ? b_ : a_));
+      BOLTBEAM_ASSIGN(const std::string text, base::RunQuietly(round.IsB(i) ? b_ : a_));
       BOLTBEAM_ASSIGN(const double rate, measure::TokensPerSecond(text));
       round.windows[i].ns = 1e9 / rate;
       round.windows[i].causes = CausesOf(before, counters_.Read(), static_cast<double>(base::MonotonicNs() - begin));
@@ -69,8 +69,8 @@ Result<Condition> ComparedOutput(const ProgramSide& a, const ProgramSide& b) {
   if (a.output.empty() || b.output.empty()) {
     return Condition{std::string(kOutput), State::kUnknown, "a program's output can't be compared"};
   }
-  BOLTBEAM_ASSIGN(const std::string text_a, base::RunProgram(a.output));
-  BOLTBEAM_ASSIGN(const std::string text_b, base::RunProgram(b.output));
+  BOLTBEAM_ASSIGN(const std::string text_a, base::RunQuietly(a.output));
+  BOLTBEAM_ASSIGN(const std::string text_b, base::RunQuietly(b.output));
   const bool same = text_a == text_b && !text_a.empty();
   return Condition{std::string(kOutput), same ? State::kPass : State::kFail,
                    same ? fmt::format("the same {} bytes of generated text", text_a.size()) : "other generated text"};
@@ -79,7 +79,7 @@ Result<Condition> ComparedOutput(const ProgramSide& a, const ProgramSide& b) {
 Result<void> TimeDepth(const ProgramSide& a, const ProgramSide& b, std::uint64_t depth,
                        const measure::PairedRules& rules, const Hooks& hooks, Run& run) {
   for (const ProgramSide* side : {&a, &b}) {  // warms files and caches
-    BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(CommandAt(*side, depth)));
+    BOLTBEAM_ASSIGN(const std::string text, base::RunQuietly(CommandAt(*side, depth)));
     BOLTBEAM_TRY(measure::TokensPerSecond(text));
   }
   ProgramRounds rounds(CommandAt(a, depth), CommandAt(b, depth), hooks);
@@ -88,7 +88,7 @@ Result<void> TimeDepth(const ProgramSide& a, const ProgramSide& b, std::uint64_t
   if (hooks.progress) inner.progress = [&](double done, double total) { hooks.progress("programs", done, total); };
   BOLTBEAM_ASSIGN(measure::PairedSession session, measure::RunPaired(rounds, rules, inner));
   run.findings.depths.push_back({depth, std::move(session.result)});
-  run.samples.push_back({depth, rules, std::move(session.rounds)});
+  run.samples.push_back({.depth = depth, .rules = rules, .rounds = std::move(session.rounds)});
   return {};
 }
 
@@ -107,8 +107,7 @@ Result<Run> ComparePrograms(const ProgramSide& a, const ProgramSide& b, const Pr
   run.findings.conditions.push_back(std::move(output));
   run.findings.conditions.push_back({std::string(kRoute), context.route.empty() ? State::kUnknown : State::kPass,
                                      context.route.empty() ? "a program's route can't be seen" : context.route});
-  run.findings.conditions.push_back(
-      {std::string(kOffSwitch), context.off_switch.empty() ? State::kUnknown : State::kPass, context.off_switch});
+  run.findings.conditions.push_back(OffSwitch(context.off_switch, context.off_switch_gives_a));
   run.findings.conditions.push_back({std::string(kRepeated), State::kPass, "every window is a process of its own"});
   if (may_be_timed) {
     std::vector<std::uint64_t> depths = request.depths;

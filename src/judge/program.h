@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -17,7 +18,8 @@ struct ProgramSide {
 
 struct ProgramContext {
   std::string off_switch;
-  std::string route;  // in words; empty: it can't be seen
+  std::optional<bool> off_switch_gives_a;  // as in EngineContext
+  std::string route;                       // in words; empty: it can't be seen
 };
 
 /// At each depth, if both commands take one; else at the smallest alone. A window is one run of the command. Each side

@@ -2,10 +2,15 @@
 #include "judge/program.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
 
 #include "judge/record.h"
 #include "judge/samples.h"
 #include "judge/side.h"
+#include "ledger/rederive.h"
 
 namespace boltbeam::judge {
 namespace {
@@ -57,8 +62,8 @@ TEST(ComparePrograms, ZeroTimeIsRefused) {
 
 TEST(ComparePrograms, OtherTextIsNeverTimed) {
   Request request;
-  const auto run = ComparePrograms({"exit 3", "echo x", true}, {"exit 3", "echo y", true}, {"run A", "two programs"},
-                                   request, LoadThresholds().value());
+  const auto run = ComparePrograms({"exit 3", "echo x", true}, {"exit 3", "echo y", true},
+                                   {"run A", true, "two programs"}, request, LoadThresholds().value());
   ASSERT_TRUE(run) << run.error().Message();
   EXPECT_EQ(Decide(run->findings, LoadThresholds().value()).ruling, Ruling::kRefute);
 }
@@ -73,13 +78,93 @@ TEST(SamplesTest, GiveTheirVerdictAgain) {
   ASSERT_TRUE(again) << again.error().Message();
   const nlohmann::json fields = DerivedFields(judgement, run->findings.depths);
   EXPECT_EQ(DerivedFields(again->judgement, again->depths), fields);
-  EXPECT_EQ(RederiveFields(text).value(), fields);
+  EXPECT_EQ(RederiveFields(text)->fields, fields);
   EXPECT_TRUE(fields.contains("ratio") && fields.contains("depths") && fields.contains("conditions"));
   std::string edited = text;
   const std::string window = "50000000.0";  // of B
   ASSERT_NE(edited.find(window), std::string::npos);
   for (std::size_t place = 0; (place = edited.find(window, place)) != std::string::npos;) edited.replace(place, 1, "9");
-  EXPECT_NE(RederiveFields(edited).value(), fields);
+  EXPECT_NE(RederiveFields(edited)->fields, fields);
+}
+
+// A run of two engines whose windows break every rule that follows from them; the record says otherwise.
+Run BrokenWindows() {
+  Run run;
+  for (const std::string_view name : {kRoute, kOutput, kFreshOutput, kDeterministic, kMemory, kOffSwitch}) {
+    run.findings.conditions.push_back({std::string(name), State::kPass, "seen"});
+  }
+  DepthSamples samples;
+  samples.depth = 7;
+  samples.rules = LoadThresholds()->Rules(1, 1, 1);
+  samples.sides_seen = samples.same_bits = true;
+  samples.a_bytes = samples.b_bytes = 1e9;
+  samples.rules.resamples = 0;
+  for (int i = 0; i < 60; ++i) {
+    measure::PairedRound round{.b_first = i % 2 == 1, .limit = 20, .at_s = i / 50.0};
+    for (std::size_t k = 0; k < 4; ++k)
+      round.windows[k] = {round.IsB(k) ? 9e6 + i : 1e7 + i, {}, round.IsB(k) ? 2e6 : 0};
+    round.output_difference = i == 5 ? 0.5 : 0;
+    samples.rounds.push_back(round);
+  }
+  run.findings.depths = {{7, measure::ReplayPaired(samples.rounds, samples.rules).value()}};
+  run.samples = {samples};
+  AddWindowConditions(run.findings, run.samples, LoadThresholds().value());
+  return run;
+}
+
+TEST(SamplesTest, ConditionsOfTheWindowsAreFoundAgain) {
+  const Thresholds thresholds = LoadThresholds().value();
+  const judge::Run run = BrokenWindows();
+  const std::string text = SamplesText(run, thresholds);
+  const nlohmann::json fields = DerivedFields(Decide(run.findings, thresholds), run.findings.depths);
+  const ledger::DerivedFields again = RederiveFields(text).value();
+  EXPECT_EQ(again.fields, fields);
+  for (const std::string_view name : {kTimedWork, kAboveFloor, kTimedOutput}) {
+    EXPECT_EQ(StateOf(run.findings.conditions, name), State::kFail) << name;
+    EXPECT_EQ(text.find(name), std::string::npos) << "it follows: there is nothing to take";
+  }
+  const auto word = [](std::string_view name) { return "condition " + std::string(name); };
+  for (const std::string_view name : {kTimedWork, kAboveFloor, kTimedOutput, kQuiet, kSpeed, kNoRegression}) {
+    EXPECT_EQ(std::ranges::count(again.derived, word(name)), 1) << name;
+  }
+  for (const std::string_view name : {kRoute, kOutput, kFreshOutput, kDeterministic, kMemory, kOffSwitch, kRepeated}) {
+    EXPECT_EQ(std::ranges::count(again.taken, word(name)), 1) << name;
+  }
+  EXPECT_EQ(again.derived.size() + again.taken.size(), 13U);
+}
+
+// Whoever writes another state into a record, or into its samples, does not get it confirmed.
+TEST(SamplesTest, AConditionThatWasAlteredIsFound) {
+  const Thresholds thresholds = LoadThresholds().value();
+  const judge::Run run = BrokenWindows();
+  const std::string folder = testing::TempDir() + "boltbeam_altered." + std::to_string(::getpid());
+  ledger::Options options;
+  options.folder = folder;
+  options.writer = "writer";
+  ledger::Ledger ledger = ledger::Ledger::Open(options).value();
+  ledger::RederiveTable table;
+  table.Register(std::string(kSamplesFormat),
+                 [](const ledger::Record&, std::string_view samples) { return RederiveFields(samples); });
+  nlohmann::json blob = nlohmann::json::parse(SamplesText(run, thresholds));
+  blob["conditions"].push_back({{"name", kTimedWork}, {"state", "pass"}, {"detail", ""}});
+  RecordContext context;
+  context.subject = {
+      .candidate = "b", .chip = "c", .model = "m", .model_hash = {}, .shape = {}, .plan = {}, .baseline = {}};
+  context.samples = {ledger.StoreSamples(blob.dump()).value(), std::string(kSamplesFormat)};
+  const Judgement judgement = Decide(run.findings, thresholds);
+  ledger::Record record;
+  record.payload = ledger::ToJson(ToVerdict(judgement, run, thresholds, context));
+  EXPECT_TRUE(table.Run(ledger, record)->differences.empty()) << "what the samples say counts, not the blob's word";
+  for (nlohmann::json& condition : record.payload["conditions"]) {
+    const nlohmann::json kept = condition;
+    condition["state"] = condition["state"] == "pass" ? "fail" : "pass";
+    const ledger::Rederivation found = table.Run(ledger, record).value();
+    ASSERT_EQ(found.differences.size(), 1U) << kept;
+    EXPECT_TRUE(found.differences[0].field.ends_with("/state")) << found.differences[0].field;
+    EXPECT_FALSE(found.AsRecorded("1"));
+    condition = kept;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(SamplesTest, WhatIsNotSamplesIsNamed) {

@@ -100,9 +100,12 @@ json DerivedFields(const Judgement& judgement, const std::vector<DepthFinding>& 
   return fields;
 }
 
-Result<json> RederiveFields(std::string_view samples) {
+Result<ledger::DerivedFields> RederiveFields(std::string_view samples) {
   BOLTBEAM_ASSIGN(const Rederived rederived, Rederive(samples));
-  return DerivedFields(rederived.judgement, rederived.depths);
+  ledger::DerivedFields fields{DerivedFields(rederived.judgement, rederived.depths), {}, {}};
+  for (const std::string& name : rederived.derived) fields.derived.push_back("condition " + name);
+  for (const std::string& name : rederived.taken) fields.taken.push_back("condition " + name);
+  return fields;
 }
 
 }  // namespace boltbeam::judge

@@ -6,6 +6,7 @@
 
 #include "judge/judge.h"
 #include "ledger/records.h"
+#include "ledger/rederive.h"
 
 namespace boltbeam::judge {
 
@@ -26,7 +27,7 @@ ledger::Verdict ToVerdict(const Judgement& judgement, const Run& run, const Thre
 /// The fields of a verdict's payload that follow from its samples.
 nlohmann::json DerivedFields(const Judgement& judgement, const std::vector<DepthFinding>& depths);
 /// From a blob; judge's entry in the ledger's table of what re-derives.
-Result<nlohmann::json> RederiveFields(std::string_view samples);
+Result<ledger::DerivedFields> RederiveFields(std::string_view samples);
 
 nlohmann::json EnvironmentJson(const measure::Environment& environment);
 

@@ -1,7 +1,6 @@
 #include "judge/samples.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace boltbeam::judge {
@@ -10,14 +9,20 @@ namespace {
 using nlohmann::json;
 
 json RoundJson(const measure::PairedRound& round) {
-  json windows = json::array(), causes = json::array();
+  json windows = json::array(), causes = json::array(), outside = json::array();
   for (const measure::TimedWindow& window : round.windows) {
     windows.push_back(window.ns);
     causes.push_back(window.causes.to_ulong());
+    outside.push_back(window.outside_ns);
   }
   json row = {{"order", round.b_first ? "BAAB" : "ABBA"}, {"ns", windows}, {"at_s", round.at_s}};
   if (round.AllCauses().any()) row["causes"] = causes;
   if (round.limit > 0) row["limit_gb_s"] = round.limit;
+  if (std::ranges::any_of(round.windows, [](const auto& window) { return window.outside_ns > 0; })) {
+    row["outside_ns"] = outside;
+  }
+  if (round.output_difference > 0) row["output_difference"] = round.output_difference;
+  if (round.reused_output) row["reused_output"] = true;
   return row;
 }
 
@@ -27,9 +32,13 @@ measure::PairedRound RoundFrom(const json& row) {
   round.at_s = row.at("at_s");
   round.limit = row.value("limit_gb_s", 0.0);
   const json causes = row.value("causes", json::array({0, 0, 0, 0}));
+  const json outside = row.value("outside_ns", json::array({0, 0, 0, 0}));
   for (std::size_t i = 0; i < round.windows.size(); ++i) {
-    round.windows[i] = {row.at("ns").at(i).get<double>(), measure::Causes(causes.at(i).get<unsigned long>())};
+    round.windows[i] = {row.at("ns").at(i).get<double>(), measure::Causes(causes.at(i).get<unsigned long>()),
+                        outside.at(i).get<double>()};
   }
+  round.output_difference = row.value("output_difference", 0.0);
+  round.reused_output = row.value("reused_output", false);
   return round;
 }
 
@@ -63,6 +72,35 @@ measure::PairedRules RulesFrom(const json& row) {
   return rules;
 }
 
+json DepthJson(const DepthSamples& samples) {
+  json rounds = json::array();
+  for (const measure::PairedRound& round : samples.rounds) rounds.push_back(RoundJson(round));
+  json row = {{"depth", samples.depth}, {"rules", RulesJson(samples.rules)}, {"rounds", rounds}};
+  if (samples.sides_seen) {
+    row["sides"] = {{"a_bytes", samples.a_bytes},
+                    {"b_bytes", samples.b_bytes},
+                    {"same_bits", samples.same_bits},
+                    {"output_difference", samples.output_difference}};
+  }
+  return row;
+}
+
+// Older records have no "sides": of theirs only the times are derived again.
+DepthSamples DepthFrom(const json& row) {
+  DepthSamples samples;
+  samples.depth = row.at("depth");
+  samples.rules = RulesFrom(row.at("rules"));
+  for (const json& round : row.at("rounds")) samples.rounds.push_back(RoundFrom(round));
+  const auto sides = row.find("sides");
+  if (sides == row.end()) return samples;
+  samples.sides_seen = true;
+  samples.a_bytes = sides->at("a_bytes");
+  samples.b_bytes = sides->at("b_bytes");
+  samples.same_bits = sides->at("same_bits");
+  samples.output_difference = sides->at("output_difference");
+  return samples;
+}
+
 Condition ConditionFrom(const json& row) {
   const std::string state = row.at("state");
   return {row.at("name"),
@@ -73,7 +111,8 @@ Condition ConditionFrom(const json& row) {
 }
 
 Result<Rederived> RederiveFrom(const json& text) {
-  if (text.at("format") != kSamplesFormat) {
+  const bool is_older = text.at("format") == kOlderSamplesFormat;
+  if (!is_older && text.at("format") != kSamplesFormat) {
     return Fail(Code::kJson, "samples", text.at("format").dump(), std::string(kSamplesFormat));
   }
   BOLTBEAM_ASSIGN(const Thresholds thresholds, ParseThresholds(text.at("thresholds").dump()));
@@ -81,14 +120,19 @@ Result<Rederived> RederiveFrom(const json& text) {
   findings.sides_seen = text.at("sides_seen");
   findings.route_available = text.at("route_available");
   for (const json& row : text.at("conditions")) findings.conditions.push_back(ConditionFrom(row));
+  std::vector<DepthSamples> samples;
   for (const json& row : text.at("depths")) {
-    std::vector<measure::PairedRound> rounds;
-    for (const json& round : row.at("rounds")) rounds.push_back(RoundFrom(round));
-    BOLTBEAM_ASSIGN(measure::PairedResult paired, measure::ReplayPaired(rounds, RulesFrom(row.at("rules"))));
-    findings.depths.push_back({row.at("depth"), std::move(paired)});
+    samples.push_back(DepthFrom(row));
+    BOLTBEAM_ASSIGN(measure::PairedResult paired, measure::ReplayPaired(samples.back().rounds, samples.back().rules));
+    findings.depths.push_back({samples.back().depth, std::move(paired)});
   }
-  Judgement judgement = Decide(findings, thresholds);
-  return Rederived{std::move(judgement), std::move(findings.depths)};
+  AddWindowConditions(findings, samples, thresholds);
+  Rederived result{Decide(findings, thresholds), std::move(findings.depths), {}, {}};
+  if (is_older) std::erase_if(result.judgement.conditions, [](const auto& one) { return one.name == kTimedOutput; });
+  for (const Condition& condition : result.judgement.conditions) {
+    (FollowsFromWindows(condition.name, samples) ? result.derived : result.taken).push_back(condition.name);
+  }
+  return result;
 }
 
 }  // namespace
@@ -117,14 +161,11 @@ std::string SamplesText(const Run& run, const Thresholds& thresholds) {
                {"conditions", json::array()},
                {"depths", json::array()}};
   for (const Condition& condition : run.findings.conditions) {
+    if (FollowsFromWindows(condition.name, run.samples)) continue;  // the samples say it
     text["conditions"].push_back(
         {{"name", condition.name}, {"state", ledger::StateName(condition.state)}, {"detail", condition.detail}});
   }
-  for (const DepthSamples& samples : run.samples) {
-    json rounds = json::array();
-    for (const measure::PairedRound& round : samples.rounds) rounds.push_back(RoundJson(round));
-    text["depths"].push_back({{"depth", samples.depth}, {"rules", RulesJson(samples.rules)}, {"rounds", rounds}});
-  }
+  for (const DepthSamples& samples : run.samples) text["depths"].push_back(DepthJson(samples));
   return text.dump() + "\n";
 }
 

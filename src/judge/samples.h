@@ -9,7 +9,9 @@
 
 namespace boltbeam::judge {
 
-inline constexpr std::string_view kSamplesFormat = "boltbeam.judge.samples.v1";
+inline constexpr std::string_view kSamplesFormat = "boltbeam.judge.samples.v2";
+/// Of records from before timed_output was a condition; read, not written.
+inline constexpr std::string_view kOlderSamplesFormat = "boltbeam.judge.samples.v1";
 
 /// Times in nanoseconds as whole numbers where they are, causes by name, the rules and the thresholds of that day.
 std::string SamplesText(const Run& run, const Thresholds& thresholds);
@@ -17,6 +19,8 @@ std::string SamplesText(const Run& run, const Thresholds& thresholds);
 struct Rederived {
   Judgement judgement;
   std::vector<DepthFinding> depths;
+  // Names of conditions: those that were found again from the windows, and those that say what was seen beside them.
+  std::vector<std::string> derived, taken;
 };
 /// The same numbers from the text: every look is taken again. kJson names what is wrong with it.
 Result<Rederived> Rederive(std::string_view text);

@@ -241,7 +241,10 @@ Result<std::vector<Row>> Index::List(const Filter& filter) {
     values.push_back(value);
   };
   add("kind", filter.kind ? std::string(KindName(*filter.kind)) : std::string());
-  add("candidate", filter.candidate);
+  if (!filter.candidate.empty()) {
+    condition += " AND (candidate = ? OR json_extract(payload, '$.subject.candidate_words') = ?)";
+    values.insert(values.end(), 2, filter.candidate);
+  }
   add("chip", filter.chip);
   add("verdict", filter.verdict);
   add("writer", filter.writer);

@@ -26,9 +26,10 @@ struct Row {
 /// Empty fields ask for nothing.
 struct Filter {
   std::optional<Kind> kind;
-  std::string candidate, chip, model, verdict, writer;  // model: a name, or the beginning of its hash
-  std::string about;                                    // the record that it answers: a prediction, a refutation
-  std::uint64_t limit = 0;                              // the newest ones; 0: all
+  // candidate: its identity, or the words that it was named by; model: a name, or the beginning of its hash
+  std::string candidate, chip, model, verdict, writer;
+  std::string about;        // the record that it answers: a prediction, a refutation
+  std::uint64_t limit = 0;  // the newest ones; 0: all
 };
 
 class Index {

@@ -51,6 +51,27 @@ TEST_F(LedgerMemory, TwoMachinesSideBySideAnswerOneQuery) {
   EXPECT_EQ(Describe(*CountSightings(index, MarkedVerdict("undecided"))), "seen once");
 }
 
+// What a candidate is counts, not what somebody called it.
+TEST_F(LedgerMemory, SightingsAreOfWhatWasJudged) {
+  const auto judged = [](const std::string& candidate, const std::string& words) {
+    Verdict verdict = Refutation(candidate);
+    verdict.subject.candidate_words = words;
+    return verdict;
+  };
+  const Verdict one = judged("program 1111", "binary=/p"), other = judged("program 2222", "binary=/p");
+  ASSERT_TRUE(here_.AppendVerdict(one));
+  ASSERT_TRUE(here_.AppendVerdict(other));
+  ASSERT_TRUE(there_.AppendVerdict(judged("program 1111", "binary=/elsewhere")));
+  Index index = IndexOf(here_);
+  EXPECT_EQ(CountSightings(index, one)->sessions, 2U) << "the same program at another path";
+  EXPECT_TRUE(CountSightings(index, other)->SeenOnce()) << "another program at the same path";
+  EXPECT_TRUE(*IsRefuted(index, "program 2222", one.subject.chip, one.subject.shape));
+  EXPECT_FALSE(*IsRefuted(index, "program 3333", one.subject.chip, one.subject.shape));
+  Filter filter;
+  filter.candidate = "binary=/p";
+  EXPECT_EQ(index.List(filter)->size(), 2U) << "but it is found by the words";
+}
+
 TEST_F(LedgerMemory, FiltersAndNumbers) {
   ASSERT_TRUE(here_.AppendPrediction(MarkedPrediction("first")));
   ASSERT_TRUE(here_.AppendVerdict(MarkedVerdict("second")));
@@ -170,15 +191,17 @@ TEST_F(LedgerMemory, FiguresAreComputedAgainFromTheSamples) {
   const Record record = *LoadRecord(here_, *index.Find("1"));
   EXPECT_EQ(table.Run(here_, record).error().code, Code::kLedgerNotDerivable);
   double ratio = 0.5;
-  table.Register("test.pair.v1", [&](const Record&, std::string_view samples) -> Result<nlohmann::json> {
+  table.Register("test.pair.v1", [&](const Record&, std::string_view samples) -> Result<DerivedFields> {
     EXPECT_EQ(samples, "1 2");
-    return nlohmann::json{{"ratio", ratio}, {"conditions", nlohmann::json::array()}};
+    return DerivedFields{{{"ratio", ratio}, {"conditions", nlohmann::json::array()}}, {"ratio"}, {"output"}};
   });
   EXPECT_TRUE(table.Run(here_, record)->AsRecorded("1"));
   ratio = 0.51;
   const Rederivation other = *table.Run(here_, record);
   ASSERT_EQ(other.differences.size(), 1U);
   EXPECT_EQ(other.differences[0].field, "/ratio");
+  EXPECT_EQ(other.from_samples, std::vector<std::string>{"ratio"});
+  EXPECT_EQ(other.from_record, std::vector<std::string>{"output"});
   EXPECT_EQ(other.AsRecorded("1").error().code, Code::kLedgerDiffers);
   EXPECT_EQ(table.Run(here_, *LoadRecord(here_, *index.Find("2"))).error().code, Code::kLedgerNotDerivable);
 }

@@ -106,6 +106,11 @@ std::unexpected<Error> Forked(const Record& here, const Record& there, const std
       "one history for one writer; nothing was imported");
 }
 
+Error NotImported(Error fault) {
+  fault.expected += "; nothing was imported: boltbeam ledger verify says more, repair mends it";
+  return fault;
+}
+
 /// Whether one of the two chains continues the other.
 Result<Merged> MergeChain(const Ledger& ledger, const std::string& writer, const std::string& bytes,
                           const std::string& where) {
@@ -114,7 +119,7 @@ Result<Merged> MergeChain(const Ledger& ledger, const std::string& writer, const
   Result<Chain> here = ReadChain(*ledger.options().files, ChainPath(ledger.options().folder, writer));
   if (!here && IsMissing(here.error())) return merged;
   if (!here) return std::unexpected(here.error());
-  if (here->state == ChainState::kDamaged) return std::unexpected(*here->fault);
+  if (here->state == ChainState::kDamaged) return std::unexpected(NotImported(*here->fault));
   const std::size_t both = std::min(here->entries.size(), merged.chain.entries.size());
   for (std::size_t i = 0; i < both; ++i) {
     const Record& a = here->entries[i].record;
@@ -122,6 +127,12 @@ Result<Merged> MergeChain(const Ledger& ledger, const std::string& writer, const
     if (a.hash != b.hash) return Forked(a, b, where);
   }
   merged.known = here->entries.size();
+  // Written over, bytes that are no record would be gone without a word: a repair keeps them.
+  if (here->state == ChainState::kTorn && merged.chain.entries.size() > merged.known) {
+    Error torn = NotImported(*here->fault);
+    torn.code = Code::kLedgerDamaged;
+    return std::unexpected(std::move(torn));
+  }
   return merged;
 }
 

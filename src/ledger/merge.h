@@ -25,6 +25,7 @@ struct ImportResult {
 
 /// where: for messages. Nothing is written when any line of it can't be taken.
 /// kLedgerFork: a chain of the file and the one here go on differently. kLedgerImport: a line that is neither.
+/// kLedgerDamaged: the chain here that it would continue is damaged or has a torn end, which a repair keeps aside.
 Result<ImportResult> Import(Ledger& ledger, std::string_view text, const std::string& where);
 
 /// A row of the Python tool's route ledger (boltbeam.route_ledger_entry.v1) as a verdict. What it promoted becomes a

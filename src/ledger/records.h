@@ -14,8 +14,8 @@
 
 namespace boltbeam::ledger {
 
-/// What a record is about. candidate: the identity of a kernel or plan, or a name; shape: what part of a model it is
-/// for, empty for the whole token.
+/// What a record is about. candidate: the identity of a kernel, plan or program, or a name; shape: what part of a model
+/// it is for, empty for the whole token.
 struct Subject {
   std::string candidate;
   std::string chip;
@@ -24,6 +24,8 @@ struct Subject {
   std::string shape;
   std::string plan;
   std::string baseline;  // what it was compared with, or empty
+  // How a person named the two; says nothing about what they are.
+  std::string candidate_words = {}, baseline_words = {};
 };
 
 /// Raw samples in a blob, and the form in which they are written there: rederive.h finds by it what recomputes them.

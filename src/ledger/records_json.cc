@@ -21,6 +21,8 @@ json SubjectJson(const Subject& subject) {
   add("shape", subject.shape);
   add("plan", subject.plan);
   add("baseline", subject.baseline);
+  add("candidate_words", subject.candidate_words);
+  add("baseline_words", subject.baseline_words);
   return value;
 }
 
@@ -120,6 +122,8 @@ void ReadSubject(Reader& reader, Subject& subject) {
     inner.Text("shape", subject.shape);
     inner.Text("plan", subject.plan);
     inner.Text("baseline", subject.baseline);
+    inner.Text("candidate_words", subject.candidate_words);
+    inner.Text("baseline_words", subject.baseline_words);
   });
 }
 

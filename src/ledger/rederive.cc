@@ -69,8 +69,11 @@ Result<Rederivation> RederiveTable::Run(const Ledger& ledger, const Record& reco
   BOLTBEAM_ASSIGN(
       const std::string bytes,
       ledger.LoadSamples(hash != samples->end() && hash->is_string() ? hash->get<std::string>() : std::string()));
+  BOLTBEAM_ASSIGN(DerivedFields fields, function->second(record, bytes));
   Rederivation result;
-  BOLTBEAM_ASSIGN(result.derived, function->second(record, bytes));
+  result.derived = std::move(fields.fields);
+  result.from_samples = std::move(fields.derived);
+  result.from_record = std::move(fields.taken);
   if (!result.derived.is_object() || result.derived.empty()) {
     return Fail(Code::kLedgerNotDerivable, where, "nothing follows from the samples", "figures of the record");
   }

@@ -14,8 +14,12 @@
 
 namespace boltbeam::ledger {
 
-/// The fields of the payload that follow from the samples, under the same names.
-using Rederive = std::function<Result<nlohmann::json>(const Record& record, std::string_view samples)>;
+struct DerivedFields {
+  nlohmann::json fields;             // of the payload, under the same names
+  std::vector<std::string> derived;  // what of them follows from the samples, where not all does
+  std::vector<std::string> taken;    // what does not: the blob only repeats what was seen beside them
+};
+using Rederive = std::function<Result<DerivedFields>(const Record& record, std::string_view samples)>;
 
 struct Difference {
   std::string field;  // as a JSON pointer: "/depths/0/ratio"
@@ -24,7 +28,8 @@ struct Difference {
 
 struct Rederivation {
   nlohmann::json derived;
-  std::size_t compared = 0;  // figures
+  std::vector<std::string> from_samples, from_record;  // as in DerivedFields
+  std::size_t compared = 0;                            // figures
   std::vector<Difference> differences;
   /// kLedgerDiffers when there are any.
   [[nodiscard]] Result<void> AsRecorded(const std::string& where) const;

@@ -124,7 +124,7 @@ Result<void> RepairChain(Ledger& ledger, const std::string& path, std::vector<Re
     lock.emplace(std::move(taken));
   }
   BOLTBEAM_ASSIGN(const Found found, Read(*options.files, path));
-  if (found.chain.state != ChainState::kDamaged) return {};
+  if (found.chain.state == ChainState::kWhole) return {};
   BOLTBEAM_ASSIGN(Repaired repaired, own ? RepairOwn(ledger, found) : RepairOther(ledger, found));
   all.push_back(std::move(repaired));
   return {};

@@ -21,11 +21,11 @@ struct Repaired {
   Receipt recovery;                 // the record that says all that, in this writer's chain
 };
 
-/// Mends every damaged chain of the folder, or the one of `writer`. What does not belong to the good beginning of a
-/// chain goes into a blob first, with its anchor. This writer's own chain is continued by a recovery record; a chain of
-/// another writer ends where it is good, so that `import` of a sound copy continues it, and the recovery record is
-/// added to this writer's. Nothing when no chain is damaged. kLedgerNoRecord: no chain of that writer. After a failure
-/// the chain is as it was, or mended; to repair again is always safe.
+/// Mends every chain of the folder that is damaged or ends in what is no record, or the one of `writer`. What does not
+/// belong to the good beginning of a chain goes into a blob first, with its anchor. This writer's own chain is
+/// continued by a recovery record; a chain of another writer ends where it is good, so that `import` of a sound copy
+/// continues it, and the recovery record is added to this writer's. Nothing when all are whole. kLedgerNoRecord: no
+/// chain of that writer. After a failure the chain is as it was, or mended; to repair again is always safe.
 Result<std::vector<Repaired>> Repair(Ledger& ledger, const std::string& writer);
 
 }  // namespace boltbeam::ledger

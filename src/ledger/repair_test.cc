@@ -123,32 +123,5 @@ TEST(LedgerRepair, AWriterThatIsNotThereIsNamed) {
   EXPECT_EQ(Repair(ledger, "nobody").error().code, Code::kLedgerNoRecord);
 }
 
-TEST(LedgerRepair, EveryFileOperationMayFailOrLoseThePower) {
-  std::uint64_t cases = 0;
-  for (const Damage& damage : Damages()) {
-    SimulatedDisk damaged = TwoChains();
-    damage.make(damaged);
-    const std::string bytes = damaged.Bytes(damage.chain), anchor = damaged.Bytes(AnchorPath(damage.chain));
-    for (const Fault fault : {Fault::kNoSpace, Fault::kIo, Fault::kInterrupted, Fault::kSync, Fault::kPower}) {
-      for (std::uint64_t at = 1;; ++at) {
-        SimulatedDisk disk = damaged;
-        Ledger ledger = *Ledger::Open(DiskOptions(disk));
-        disk.Arm(fault, at, true);
-        (void)Repair(ledger, "");
-        const bool reached = disk.operations() >= at;
-        if (fault == Fault::kPower) disk.Restart(Survives::kAnything, static_cast<std::uint32_t>(at));
-        disk.Disarm();
-        ASSERT_TRUE(Repair(ledger, "")) << damage.name << ", fault " << static_cast<int>(fault) << " at " << at;
-        ExpectNothingDropped(disk, damage, bytes, anchor);
-        if (testing::Test::HasFailure()) FAIL() << "fault " << static_cast<int>(fault) << " at operation " << at;
-        ++cases;
-        if (!reached) break;
-      }
-    }
-  }
-  std::printf("%llu cases of a fault while a chain is repaired\n", static_cast<unsigned long long>(cases));
-  EXPECT_GE(cases, 500U);
-}
-
 }  // namespace
 }  // namespace boltbeam::ledger

@@ -23,6 +23,8 @@ namespace boltbeam::measure {
 struct TimedWindow {
   double ns = 0;  // of a token
   Causes causes;  // that spoiled it: kept, and its round left out of the estimate
+  // Of a token too: what its side did outside the timer since its last window, where that can be seen.
+  double outside_ns = 0;
 };
 
 struct PairedRound {
@@ -30,6 +32,10 @@ struct PairedRound {
   std::array<TimedWindow, 4> windows{};  // in the order in which they ran
   double limit = 0;                      // the chip's limit, probed in this round; 0: not probed
   double at_s = 0;                       // of the budget, spent when the round was over
+  // Where outputs can be seen: how far the sides' lie apart, by the largest logit (0: the same bits), and whether a
+  // window ended with the logits of an earlier one of its side.
+  double output_difference = 0;
+  bool reused_output = false;
 
   [[nodiscard]] bool IsB(std::size_t window) const { return b_first == (window == 0 || window == 3); }
   [[nodiscard]] Causes AllCauses() const;

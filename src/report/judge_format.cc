@@ -78,19 +78,22 @@ Table ConditionTable(const judge::Judgement& judgement) {
   Table table({{"condition", "name", Align::kLeft}, {"state", "state", Align::kLeft}, {"", "detail", Align::kLeft}});
   for (const judge::Condition& condition : judgement.conditions) {
     table.Add(
-        {condition.name, std::string(ledger::StateName(condition.state)), base::Printable(condition.detail, 200)});
+        {condition.name, std::string(ledger::StateName(condition.state)), base::Printable(condition.detail, 1000)});
   }
   return table;
 }
 
 std::string Heading(const JudgeSubject& subject) {
   std::string text = subject.model.empty() ? "" : base::Printable(subject.model, 200) + "\n";
-  return text + fmt::format("A: {}\nB: {}\n", base::Printable(subject.a, 200), base::Printable(subject.b, 200));
+  for (const auto& [name, side] : {std::pair("A: ", subject.a), std::pair("B: ", subject.b)}) {
+    text += name + Wrap(base::Printable(side, 1000), 3, 80, 3) + "\n";
+  }
+  return text;
 }
 
 std::string Conclusion(const judge::Judgement& judgement) {
   return Wrap(
-      fmt::format("Verdict: {}. {}.", ledger::RulingName(judgement.ruling), base::Printable(judgement.reason, 300)));
+      fmt::format("Verdict: {}. {}.", ledger::RulingName(judgement.ruling), base::Printable(judgement.reason, 1000)));
 }
 
 std::string Method(const judge::Run& run, const JudgeSubject& subject) {
@@ -155,7 +158,7 @@ std::string JudgeJson(const JudgeSubject& subject, const judge::Run& run, const 
 std::string JudgeText(const JudgeSubject& subject, const judge::Run& run, const judge::Judgement& judgement) {
   std::string text = Heading(subject) + "\n";
   if (!run.findings.depths.empty()) text += DepthTable(run).Text() + "\n";
-  text += ConditionTable(judgement).Text() + "\n" + Conclusion(judgement) + "\n" + Method(run, subject) + "\n";
+  text += ConditionTable(judgement).WrappedText() + "\n" + Conclusion(judgement) + "\n" + Method(run, subject) + "\n";
   if (!subject.ledger.empty()) text += fmt::format("Record {}.\n", subject.ledger.substr(0, 16));
   return text;
 }

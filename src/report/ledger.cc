@@ -1,6 +1,7 @@
 #include "report/ledger.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@ using nlohmann::ordered_json;
 
 std::string Render(const Table& table, Form form) {
   if (form == Form::kCsv) return table.Csv();
-  return form == Form::kMarkdown ? table.Markdown() : table.Text();
+  return form == Form::kMarkdown ? table.Markdown() : table.WrappedText();
 }
 
 ordered_json RowJson(const ledger::Row& row, const std::string& own_writer) {
@@ -40,25 +41,38 @@ void AddFields(std::string& text, const nlohmann::json& value, std::size_t inden
     }
     const std::string shown = inner.is_string() ? inner.get<std::string>() : inner.dump();
     const std::size_t column = indent + DisplayWidth(name) + 1;
-    text += std::string(indent, ' ') + name + " " + Wrap(Inert(shown, 2000), indent + 2, 80, column) + "\n";
+    text += std::string(indent, ' ') + name + " " + WrapNames(Inert(shown, 2000), indent + 2, 80, column) + "\n";
   }
+}
+
+void AddNames(std::string& text, const char* what, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  const std::string lead = fmt::format("{}: ", what);
+  text += lead + Wrap(Inert(fmt::format("{}", fmt::join(names, ", ")), 2000), 2, 80, lead.size()) + "\n";
 }
 
 void AddRederivation(std::string& text, const ledger::Rederivation& again) {
   text += fmt::format("\n{} figures computed again from the stored samples", again.compared);
   if (again.differences.empty()) {
     text += ": all of them as recorded\n";
-    return;
+  } else {
+    text += fmt::format(", {} of them differ\n", again.differences.size());
   }
-  text += fmt::format(", {} of them differ\n", again.differences.size());
   for (const ledger::Difference& one : again.differences) {
-    text += fmt::format("  {}: {} is recorded, {} follows\n", Inert(one.field), Inert(one.stored), Inert(one.derived));
+    const std::string line = fmt::format("  {}: {} is recorded, {} follows", Inert(one.field), Inert(one.stored, 2000),
+                                         Inert(one.derived, 2000));
+    text += "  " + WrapNames(std::string_view(line).substr(2), 4, 80, 2) + "\n";
   }
+  AddNames(text, "from the samples", again.from_samples);
+  AddNames(text, "from the record, because no samples show it", again.from_record);
 }
 
 ordered_json RederivationJson(const ledger::Rederivation& again) {
-  ordered_json value = {
-      {"derived", again.derived}, {"compared", again.compared}, {"differences", ordered_json::array()}};
+  ordered_json value = {{"derived", again.derived},
+                        {"compared", again.compared},
+                        {"from_samples", again.from_samples},
+                        {"from_record", again.from_record},
+                        {"differences", ordered_json::array()}};
   for (const ledger::Difference& one : again.differences) {
     value["differences"].push_back({{"field", one.field}, {"stored", one.stored}, {"derived", one.derived}});
   }
@@ -109,6 +123,19 @@ ordered_json VerificationJson(const ledger::Verification& verification) {
   return value;
 }
 
+/// Two lines or more for each record, and nothing of it cut.
+std::string ListText(const std::vector<ledger::Row>& rows, const std::string& own_writer) {
+  constexpr std::size_t kIndent = 4, kWidth = 80;
+  std::string text;
+  for (const ledger::Row& row : rows) {
+    const std::string head = fmt::format("{}  {}  {}  {}", RecordId(row.writer, row.seq, own_writer),
+                                         ShortTime(row.time), ledger::KindName(row.kind), AboutText(row));
+    text += WrapNames(head, kIndent, kWidth) + "\n";
+    text += std::string(kIndent, ' ') + WrapNames(SaysText(row), kIndent, kWidth, kIndent) + "\n";
+  }
+  return text.empty() ? "no records\n" : text;
+}
+
 }  // namespace
 
 std::string LedgerListReport(const std::vector<ledger::Row>& rows, const std::string& own_writer, Form form) {
@@ -117,6 +144,7 @@ std::string LedgerListReport(const std::vector<ledger::Row>& rows, const std::st
     for (const ledger::Row& row : rows) value["records"].push_back(RowJson(row, own_writer));
     return value.dump(2) + "\n";
   }
+  if (form == Form::kText) return ListText(rows, own_writer);
   Table table({{"id", "id", Align::kLeft},
                {"time (UTC)", "time", Align::kLeft},
                {"kind", "kind", Align::kLeft},
@@ -126,7 +154,6 @@ std::string LedgerListReport(const std::vector<ledger::Row>& rows, const std::st
     table.Add({RecordId(row.writer, row.seq, own_writer), Cell(ShortTime(row.time), row.time),
                std::string(ledger::KindName(row.kind)), AboutText(row), SaysText(row)});
   }
-  if (rows.empty() && form == Form::kText) return "no records\n";
   return Render(table, form);
 }
 
@@ -156,7 +183,7 @@ std::string VerificationReport(const ledger::Verification& verification, Form fo
                Cell(chain.LastHash().substr(0, 16), chain.LastHash()), StateText(chain)});
   }
   if (form != Form::kText) return Render(table, form);
-  std::string text = verification.chains.empty() ? "no chains\n" : table.Text();
+  std::string text = verification.chains.empty() ? "no chains\n" : table.WrappedText();
   for (const std::string& note : verification.notes) text += "\nnote: " + Wrap(Inert(note, 2000), 2, 80, 6) + "\n";
   for (const Error& fault : verification.faults) text += "\n" + Wrap(fault.Message(), 2, 80) + "\n";
   text += fmt::format("\n{} records, {} blobs; {}\n", verification.records, verification.blobs,

@@ -17,6 +17,7 @@ struct Section {
   std::string title;
   Table table;
   bool empty = true;
+  std::string text = {};  // for terminals, where the table would be too wide
 };
 
 /// In Markdown, what looks like an element or a link would be one.
@@ -45,7 +46,10 @@ std::string Render(const std::string& title, const std::vector<Section>& section
     } else if (form == LedgerForm::kMarkdown) {
       text += "\n## " + section.title + "\n\n" + (section.empty ? "none\n" : section.table.Markdown());
     } else {
-      text += (text.empty() ? "" : "\n") + section.title + "\n\n" + (section.empty ? "none\n" : section.table.Text());
+      text += (text.empty() ? "" : "\n") + section.title + "\n\n" +
+              (section.empty          ? "none\n"
+               : section.text.empty() ? section.table.WrappedText()
+                                      : section.text);
     }
   }
   if (form == LedgerForm::kHtml) return HtmlPage(title, text);
@@ -70,6 +74,21 @@ std::string ConditionsText(const ledger::Verdict& verdict) {
   return verdict.conditions.empty() ? "" : "all passed";
 }
 
+/// The words that it was named by, and what it is.
+std::string CandidateText(const ledger::Subject& subject) {
+  if (subject.candidate_words.empty()) return subject.candidate;
+  return fmt::format("{} ({})", subject.candidate_words, subject.candidate);
+}
+
+/// The first line, and the others below it; whole, however long they are.
+void AddBlock(std::string& text, const std::vector<std::string>& lines) {
+  constexpr std::size_t kIndent = 2, kWidth = 80, kMost = 2000;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::size_t column = i == 0 ? 0 : kIndent;
+    text += std::string(column, ' ') + WrapNames(Inert(lines[i], kMost), column + kIndent, kWidth, column) + "\n";
+  }
+}
+
 Section VerdictSection(const LedgerReportData& data, LedgerForm form) {
   Section section{"Verdicts", Table({{"candidate", "candidate", Align::kLeft},
                                      {"chip", "chip", Align::kLeft},
@@ -82,10 +101,14 @@ Section VerdictSection(const LedgerReportData& data, LedgerForm form) {
   for (const ledger::Row& row : data.verdicts) {
     const auto verdict = ledger::VerdictFrom(row.payload);
     if (!verdict) continue;
-    section.table.Add({Safe(verdict->subject.candidate, form), Safe(verdict->subject.chip, form),
-                       std::string(ledger::RulingName(verdict->ruling)), RatioText(*verdict),
-                       ledger::Describe(sightings.Of(*verdict)), Safe(ConditionsText(*verdict), form),
-                       Safe(verdict->reason, form)});
+    const std::string seen = ledger::Describe(sightings.Of(*verdict)), conditions = ConditionsText(*verdict);
+    section.table.Add({Safe(CandidateText(verdict->subject), form), Safe(verdict->subject.chip, form),
+                       std::string(ledger::RulingName(verdict->ruling)), RatioText(*verdict), seen,
+                       Safe(conditions, form), Safe(verdict->reason, form)});
+    AddBlock(section.text,
+             {fmt::format("{} on {}", CandidateText(verdict->subject), verdict->subject.chip),
+              fmt::format("{} {}", ledger::RulingName(verdict->ruling), RatioText(*verdict)), "seen: " + seen,
+              "conditions: " + (conditions.empty() ? "none" : conditions), "reason: " + verdict->reason});
     section.empty = false;
   }
   return section;
@@ -101,12 +124,15 @@ Section RefutationSection(const LedgerReportData& data, LedgerForm form) {
     const ledger::Subject& subject = refutation.verdict.subject;
     for (std::size_t i = 0; i < refutation.holds.size(); ++i) {
       const ledger::Truth truth = refutation.holds[i];
-      section.table.Add({Safe(subject.candidate, form), Safe(subject.chip, form),
-                         Safe(subject.shape.empty() ? "any" : subject.shape, form),
-                         Safe(ledger::Describe(refutation.verdict.reopen_when[i], data.facts), form),
-                         truth == ledger::Truth::kTrue    ? "YES"
-                         : truth == ledger::Truth::kFalse ? "no"
-                                                          : "unknown"});
+      const std::string shape = subject.shape.empty() ? "any" : subject.shape;
+      const std::string condition = ledger::Describe(refutation.verdict.reopen_when[i], data.facts);
+      const std::string holds = truth == ledger::Truth::kTrue    ? "YES"
+                                : truth == ledger::Truth::kFalse ? "no"
+                                                                 : "unknown";
+      section.table.Add({Safe(CandidateText(subject), form), Safe(subject.chip, form), Safe(shape, form),
+                         Safe(condition, form), holds});
+      AddBlock(section.text, {fmt::format("{} on {}, shape: {}", CandidateText(subject), subject.chip, shape),
+                              "when: " + condition, "come true: " + holds});
       section.empty = false;
     }
   }

@@ -52,7 +52,7 @@ std::string RatioText(const ledger::Verdict& verdict) {
 std::string AboutText(const ledger::Row& row) {
   const auto subject = row.payload.find("subject");
   const nlohmann::json& about = subject != row.payload.end() && subject->is_object() ? *subject : row.payload;
-  for (const char* key : {"candidate", "chip"}) {
+  for (const char* key : {"candidate_words", "candidate", "chip"}) {
     const auto found = about.find(key);
     if (found != about.end() && found->is_string()) return Inert(found->get<std::string>());
   }
@@ -75,7 +75,7 @@ std::string SaysText(const ledger::Row& row) {
   } else {
     text = RecoveryText(row.payload);
   }
-  return Inert(text.empty() ? "not what its kind says: see ledger verify" : text);
+  return Inert(text.empty() ? "not what its kind says: see ledger verify" : text, 2000);
 }
 
 }  // namespace boltbeam::report

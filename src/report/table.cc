@@ -1,6 +1,7 @@
 #include "report/table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "report/html.h"
 
@@ -28,6 +29,33 @@ std::string Pad(const std::string& text, std::size_t width, Align align) {
   const std::string shown = Shorten(text, width);
   const std::string space(width - std::min(width, DisplayWidth(shown)), ' ');
   return align == Align::kLeft ? shown + space : space + shown;
+}
+
+/// Where the character that is number `width` begins, or the end.
+std::size_t EndOf(std::string_view text, std::size_t width) {
+  std::size_t end = 0;
+  for (std::size_t taken = 0; end < text.size(); ++end) {
+    if (IsContinuation(text[end])) continue;
+    if (taken++ == width) break;
+  }
+  return end;
+}
+
+/// The first line of at most width columns, broken at a space where there is one; it is taken off the text.
+std::string TakeLine(std::string_view& text, std::size_t width) {
+  if (DisplayWidth(text) <= width) return std::string(std::exchange(text, {}));
+  const std::size_t most = std::max<std::size_t>(1, EndOf(text, width));
+  const std::size_t space = text[most] == ' ' ? most : text.rfind(' ', most);
+  const bool at_space = space != std::string_view::npos && space > 0;
+  std::string line(text.substr(0, at_space ? space : most));
+  text.remove_prefix(line.size() + (at_space ? 1 : 0));
+  return line;
+}
+
+std::vector<std::string> Lines(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines = {TakeLine(text, width)};
+  while (!text.empty()) lines.push_back(TakeLine(text, width));
+  return lines;
 }
 
 void TrimRight(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
@@ -74,6 +102,14 @@ std::string Wrap(std::string_view text, std::size_t indent, std::size_t width, s
   return lines;
 }
 
+std::string WrapNames(std::string_view text, std::size_t indent, std::size_t width, std::size_t column) {
+  std::string lines = TakeLine(text, width - std::min(width - 1, column));
+  while (!text.empty()) {
+    lines += "\n" + std::string(indent, ' ') + TakeLine(text, width - std::min(width - 1, indent));
+  }
+  return lines;
+}
+
 void Table::Add(std::vector<Cell> cells) {
   cells.resize(columns_.size(), Cell(""));
   rows_.push_back(std::move(cells));
@@ -104,8 +140,11 @@ std::vector<std::size_t> Table::Widths(std::size_t width) const {
   return widths;
 }
 
-std::string Table::Text(std::size_t width) const {
-  const std::vector<std::size_t> widths = Widths(width);
+std::string Table::Text(std::size_t width) const { return Lay(Widths(width), false); }
+
+std::string Table::WrappedText(std::size_t width) const { return Lay(Widths(width), true); }
+
+std::string Table::Lay(const std::vector<std::size_t>& widths, bool is_wrapped) const {
   std::size_t total = 0;
   for (const std::size_t column : widths) total += column + (total > 0 ? kGap.size() : 0);
   std::string rule;
@@ -120,11 +159,26 @@ std::string Table::Text(std::size_t width) const {
     TrimRight(line);
     text += line + "\n";
   };
+  const auto add_wrapped = [&](const std::vector<Cell>& cells) {
+    std::vector<std::vector<std::string>> lines;
+    std::size_t most = 1;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      lines.push_back(Lines(cells[i].text, std::max<std::size_t>(1, widths[i])));
+      most = std::max(most, lines.back().size());
+    }
+    for (std::size_t k = 0; k < most; ++k) {
+      add_line([&](std::size_t i) { return k < lines[i].size() ? lines[i][k] : std::string(); });
+    }
+  };
   add_line([&](std::size_t i) { return columns_[i].title; });
   text += rule + "\n";
   for (std::size_t row = 0; row < rows_.size(); ++row) {
     if (std::ranges::find(rules_, row) != rules_.end() && row > 0) text += rule + "\n";
-    add_line([&](std::size_t i) { return rows_[row][i].text; });
+    if (is_wrapped) {
+      add_wrapped(rows_[row]);
+    } else {
+      add_line([&](std::size_t i) { return rows_[row][i].text; });
+    }
   }
   return text;
 }

@@ -37,6 +37,8 @@ class Table {
 
   /// Left-aligned columns give way, with an ellipsis, when the table is wider than that.
   [[nodiscard]] std::string Text(std::size_t width = 80) const;
+  /// The same with nothing cut: what does not fit its column goes on in the next line.
+  [[nodiscard]] std::string WrappedText(std::size_t width = 80) const;
   [[nodiscard]] std::string Markdown() const;
   /// A <table> element, everything in it escaped.
   [[nodiscard]] std::string Html() const;
@@ -45,6 +47,7 @@ class Table {
 
  private:
   std::vector<std::size_t> Widths(std::size_t width) const;
+  std::string Lay(const std::vector<std::size_t>& widths, bool is_wrapped) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
@@ -57,5 +60,7 @@ std::size_t DisplayWidth(std::string_view text);
 /// text in lines of at most width columns, each but the first after indent spaces; `column` columns of the first are
 /// taken.
 std::string Wrap(std::string_view text, std::size_t indent = 0, std::size_t width = 80, std::size_t column = 0);
+/// The same, with words that are longer than a line broken: for names that anybody may have given.
+std::string WrapNames(std::string_view text, std::size_t indent = 0, std::size_t width = 80, std::size_t column = 0);
 
 }  // namespace boltbeam::report

@@ -5,7 +5,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <limits>
 #include <system_error>
+
+#include "base/ticks.h"
 
 namespace boltbeam::runtime {
 namespace {
@@ -56,6 +59,21 @@ struct Pinned {
 thread_local Pinned pinned;
 
 }  // namespace
+
+double LongestSpinNs() {
+  static const double ns = [] {
+    constexpr int kReadings = 5;
+    const std::atomic<std::uint32_t> never{0};
+    double least = std::numeric_limits<double>::infinity();
+    for (int reading = 0; reading < kReadings; ++reading) {
+      const std::uint64_t begin = base::MonotonicNs();
+      for (int spin = 0; spin < kMostSpins && never.load(std::memory_order_acquire) == 0; ++spin) Pause();
+      least = std::min(least, static_cast<double>(base::MonotonicNs() - begin));
+    }
+    return least;
+  }();
+  return ns;
+}
 
 Pin::Pin(int cpu) : outer_cpu_(pinned.cpu) {
   if (pinned.pins++ == 0) {

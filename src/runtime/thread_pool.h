@@ -16,6 +16,9 @@
 
 namespace boltbeam::runtime {
 
+/// How long a waiting worker spins at most before it sleeps, as it is on this CPU.
+double LongestSpinNs();
+
 /// A sense-reversing barrier: spins, then sleeps.
 class Barrier {
  public:

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "engine/loaded.h"
+#include "engine/plan_identity.h"
 #include "engine/reference_model.h"
 #include "engine/routes.h"
 #include "gguf/writer.h"
@@ -222,6 +224,30 @@ TEST(EngineTest, TheTraceStampsEveryStepAndBarrierInOrder) {
   }
   EXPECT_LE(last, trace.token_end);
   EXPECT_EQ(trace.barrier_end[0].size(), loaded.engine->phases());
+}
+
+TEST(EngineTest, APlansIdentityIsKnownWithoutItsWeights) {
+  for (const char* spec : {"tiny-qwen3:Q8_0", "tiny-gemma3:F32"}) {
+    const auto model = model::Model::Load(Synth(spec));
+    ASSERT_TRUE(model);
+    const chip::Chip machine = *chip::DetectThisMachine();
+    Options options;
+    options.context = 64;
+    options.cache_folder = (fs::current_path() / "kernel-cache").string();
+    std::set<std::string> identities;
+    for (const std::vector<std::string>& without : {std::vector<std::string>{}, {"norm-in-consumer"}}) {
+      for (const std::uint32_t threads : {1U, 2U}) {
+        options.without = without;
+        options.threads = threads;
+        const auto engine = Engine::Load(*model, machine, options);
+        if (!engine && engine.error().code == Code::kThreads) continue;
+        ASSERT_TRUE(engine) << engine.error().Message();
+        EXPECT_EQ(PlanIdentity(*model, machine, options).value(), (*engine)->plan_id()) << spec << threads;
+        identities.insert((*engine)->plan_id());
+      }
+    }
+    EXPECT_GE(identities.size(), 2U) << spec;
+  }
 }
 
 TEST(EngineTest, EveryKernelOfThePlanIsGenerated) {

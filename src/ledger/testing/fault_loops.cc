@@ -10,26 +10,9 @@ namespace {
 constexpr Fault kFaults[] = {Fault::kNoSpace, Fault::kIo, Fault::kInterrupted, Fault::kShort, Fault::kSync};
 constexpr Survives kSurvivals[] = {Survives::kNothing, Survives::kAll, Survives::kFront, Survives::kAnything};
 
-struct Case {
-  SimulatedDisk disk;
-  std::vector<Said> said;
-};
-
-Case Begin(Start start) {
-  Case begun;
-  begun.disk = MakeDisk(start, begun.said);
+std::uint64_t OperationsOf(Case begun, const std::function<void(Case&)>& act) {
   begun.disk.Disarm();
-  return begun;
-}
-
-std::uint64_t OperationsOfThree(Case begun) {
-  AppendThree(begun.disk, "counted", begun.said);
-  return begun.disk.operations();
-}
-
-std::uint64_t OperationsOfOne(Case begun) {
-  begun.disk.Disarm();
-  AppendOne(begun.disk, "counted", begun.said);
+  act(begun);
   return begun.disk.operations();
 }
 
@@ -42,34 +25,21 @@ void LosePower(Case& now, Survives survives, std::uint32_t seed) {
 }
 
 /// What decides whether a ledger is sound: the disk, and what was said. Its hash, because there are many.
-std::string StateOf(const Case& now) {
-  std::string text = now.disk.State();
+std::string StateOf(const Task& task, const Case& now) {
+  std::string text = task.name + now.disk.State() + (now.is_done ? "|done" : "|not done");
   for (const Said& one : now.said) {
     text += fmt::format("|{}|{}|{}|{}", one.marker, static_cast<int>(one.what), one.hash, one.blob);
   }
   return base::Sha256Hex(text);
 }
 
-/// Empty when the ledger is sound, otherwise what is wrong.
-std::string Unsound(Case now) {
-  std::string wrong = WhatIsWrong(now.disk, now.said, true);
-  if (!wrong.empty()) return "at once: " + wrong;
-  AppendOne(now.disk, "afterwards", now.said);
-  if (now.said.back().what != Said::What::kRecorded) return "the next record is refused";
-  wrong = WhatIsWrong(now.disk, now.said, false);
-  if (!wrong.empty()) return "with the next record: " + wrong;
-  now.disk.Restart(Survives::kNothing, 0);
-  wrong = WhatIsWrong(now.disk, now.said, false);
-  return wrong.empty() ? wrong : "after a power loss: " + wrong;
-}
-
 /// Counts the case; false when it failed. Many faults leave the same ledger: the checks, which see nothing but its
 /// state, would find the same again.
-bool Passes(LoopResult& result, Case now, const std::string& where) {
+bool Passes(LoopResult& result, const Task& task, Case now, const std::string& where) {
   ++result.cases;
-  if (!result.states.insert(StateOf(now)).second) return true;
-  const std::string wrong = Unsound(std::move(now));
-  if (!wrong.empty()) result.wrong = where + ": " + wrong;
+  if (!result.states.insert(StateOf(task, now)).second) return true;
+  const std::string wrong = task.unsound(std::move(now));
+  if (!wrong.empty()) result.wrong = task.name + ", " + where + ": " + wrong;
   return wrong.empty();
 }
 
@@ -77,26 +47,55 @@ std::uint32_t SeedsOf(Survives survives, std::uint32_t seeds) {
   return survives == Survives::kFront || survives == Survives::kAnything ? seeds : 1;
 }
 
-/// Second faults at every operation of the recovery of one ledger that lost its power.
-bool LoopOverRecovery(LoopResult& result, const Case& lost, const std::string& where) {
-  const std::uint64_t operations = OperationsOfOne(lost);
+/// Whether nothing stood in the way but what a second try overcomes.
+bool MustBeDone(const Case& now, Fault fault, bool always) {
+  return now.disk.failures() == 0 || (fault == Fault::kInterrupted && !always);
+}
+
+bool AllIsDone(const Case& now) {
+  for (const Said& one : now.said) {
+    if (one.what != Said::What::kRecorded) return false;
+  }
+  return now.is_done;
+}
+
+/// Second faults at every operation of what is done with one ledger that lost its power.
+bool LoopOverRecovery(LoopResult& result, const Task& task, const Case& lost, const std::string& where) {
+  const std::uint64_t operations = OperationsOf(lost, task.again);
   for (std::uint64_t at = 1; at <= operations; ++at) {
     for (const Fault fault : {Fault::kNoSpace, Fault::kIo, Fault::kSync}) {
       Case now = lost;
       now.disk.Arm(fault, at, true);
-      AppendOne(now.disk, "recovering", now.said);
+      task.again(now);
       now.disk.Disarm();
-      if (!Passes(result, std::move(now), fmt::format("{}, fault {} at {}", where, static_cast<int>(fault), at))) {
-        return false;
-      }
+      const std::string again = fmt::format("{}, fault {} at {}", where, static_cast<int>(fault), at);
+      if (!Passes(result, task, std::move(now), again)) return false;
     }
     for (const Survives survives : kSurvivals) {
       Case now = lost;
       now.disk.Arm(Fault::kPower, at, true);
-      AppendOne(now.disk, "recovering", now.said);
+      task.again(now);
       LosePower(now, survives, static_cast<std::uint32_t>(at));
       const std::string again = fmt::format("{}, again at {}, survival {}", where, at, static_cast<int>(survives));
-      if (!Passes(result, std::move(now), again)) return false;
+      if (!Passes(result, task, std::move(now), again)) return false;
+    }
+  }
+  return true;
+}
+
+bool LoopOverFaultsAt(LoopResult& result, const Task& task, std::uint64_t at) {
+  for (const Fault fault : kFaults) {
+    for (const bool always : {false, true}) {
+      Case now = task.begin;
+      now.disk.Arm(fault, at, always);
+      task.act(now);
+      const std::string where = fmt::format("fault {} at operation {}, always {}", static_cast<int>(fault), at, always);
+      if (MustBeDone(now, fault, always) && !AllIsDone(now)) {
+        result.wrong = task.name + ", " + where + ": it was refused without need";
+        return false;
+      }
+      now.disk.Disarm();
+      if (!Passes(result, task, std::move(now), where)) return false;
     }
   }
   return true;
@@ -104,44 +103,32 @@ bool LoopOverRecovery(LoopResult& result, const Case& lost, const std::string& w
 
 }  // namespace
 
-LoopResult LoopOverFaults(std::span<const Start> starts) {
+LoopResult LoopOverFaults(const std::vector<Task>& tasks) {
   LoopResult result;
-  for (const Start start : starts) {
-    const Case begun = Begin(start);
-    const std::uint64_t operations = OperationsOfThree(begun);
+  for (const Task& task : tasks) {
+    const std::uint64_t operations = OperationsOf(task.begin, task.act);
     for (std::uint64_t at = 1; at <= operations; ++at) {
-      for (const Fault fault : kFaults) {
-        for (const bool always : {false, true}) {
-          Case now = begun;
-          now.disk.Arm(fault, at, always);
-          AppendThree(now.disk, "during", now.said);
-          now.disk.Disarm();
-          const std::string where = fmt::format("start {}, fault {} at operation {}, always {}",
-                                                static_cast<int>(start), static_cast<int>(fault), at, always);
-          if (!Passes(result, std::move(now), where)) return result;
-        }
-      }
+      if (!LoopOverFaultsAt(result, task, at)) return result;
     }
   }
   return result;
 }
 
-LoopResult LoopOverPowerLosses(std::span<const Start> starts, std::uint32_t seeds) {
+LoopResult LoopOverPowerLosses(const std::vector<Task>& tasks, std::uint32_t seeds) {
   LoopResult result;
-  for (const Start start : starts) {
-    const Case begun = Begin(start);
-    const std::uint64_t operations = OperationsOfThree(begun);
+  for (const Task& task : tasks) {
+    const std::uint64_t operations = OperationsOf(task.begin, task.act);
     for (std::uint64_t at = 1; at <= operations; ++at) {
-      Case lost = begun;
+      Case lost = task.begin;
       lost.disk.Arm(Fault::kPower, at, true);
-      AppendThree(lost.disk, "during", lost.said);
+      task.act(lost);
       for (const Survives survives : kSurvivals) {
         for (std::uint32_t seed = 1; seed <= SeedsOf(survives, seeds); ++seed) {
           Case now = lost;
           LosePower(now, survives, seed);
-          const std::string where = fmt::format("start {}, power lost at {}, survival {}, seed {}",
-                                                static_cast<int>(start), at, static_cast<int>(survives), seed);
-          if (!Passes(result, std::move(now), where)) return result;
+          const std::string where =
+              fmt::format("power lost at {}, survival {}, seed {}", at, static_cast<int>(survives), seed);
+          if (!Passes(result, task, std::move(now), where)) return result;
         }
       }
     }
@@ -149,18 +136,16 @@ LoopResult LoopOverPowerLosses(std::span<const Start> starts, std::uint32_t seed
   return result;
 }
 
-LoopResult LoopOverSecondFaults(std::span<const Start> starts, std::uint32_t seed) {
+LoopResult LoopOverSecondFaults(const std::vector<Task>& tasks, std::uint32_t seed) {
   LoopResult result;
-  for (const Start start : starts) {
-    const Case begun = Begin(start);
-    const std::uint64_t operations = OperationsOfThree(begun);
+  for (const Task& task : tasks) {
+    const std::uint64_t operations = OperationsOf(task.begin, task.act);
     for (std::uint64_t at = 1; at <= operations; ++at) {
-      Case lost = begun;
+      Case lost = task.begin;
       lost.disk.Arm(Fault::kPower, at, true);
-      AppendThree(lost.disk, "during", lost.said);
+      task.act(lost);
       LosePower(lost, Survives::kAnything, seed + static_cast<std::uint32_t>(at));
-      const std::string where = fmt::format("start {}, power lost at {}", static_cast<int>(start), at);
-      if (!LoopOverRecovery(result, lost, where)) return result;
+      if (!LoopOverRecovery(result, task, lost, fmt::format("power lost at {}", at))) return result;
     }
   }
   return result;

@@ -12,7 +12,7 @@ void SimulatedDisk::Arm(Fault fault, std::uint64_t at, bool always) {
   fault_ = fault;
   fault_at_ = at;
   always_ = always;
-  operations_ = 0;
+  operations_ = failures_ = 0;
   now_short_ = false;
 }
 
@@ -23,20 +23,23 @@ std::optional<int> SimulatedDisk::Begin(bool may_be_short, bool is_sync) {
   if (fault_ == Fault::kNone || operations_ < fault_at_ || (operations_ > fault_at_ && !always_)) {
     return std::nullopt;
   }
+  const auto fail = [&](int error) {
+    ++failures_;
+    return std::optional(-error);
+  };
   switch (fault_) {
     case Fault::kNoSpace:
-      return -ENOSPC;
+      return fail(ENOSPC);
     case Fault::kIo:
-      return -EIO;
+    case Fault::kPower:
+      return fail(EIO);
     case Fault::kInterrupted:
-      return -EINTR;
+      return fail(EINTR);
     case Fault::kShort:
       now_short_ = may_be_short;
       return std::nullopt;
     case Fault::kSync:
-      return is_sync ? std::optional(-EIO) : std::nullopt;
-    case Fault::kPower:
-      return -EIO;
+      return is_sync ? fail(EIO) : std::nullopt;
     case Fault::kNone:
       break;
   }

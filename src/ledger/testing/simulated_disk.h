@@ -32,6 +32,8 @@ class SimulatedDisk final : public FileOps {
   void Disarm() { Arm(Fault::kNone, 0, false); }
   /// Since Arm.
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
+  /// Since Arm: calls that failed.
+  [[nodiscard]] std::uint64_t failures() const { return failures_; }
   /// The power comes back.
   void Restart(Survives survives, std::uint32_t seed);
 
@@ -92,7 +94,7 @@ class SimulatedDisk final : public FileOps {
   Fault fault_ = Fault::kNone;
   std::uint64_t fault_at_ = 0;
   bool always_ = false;
-  std::uint64_t operations_ = 0;
+  std::uint64_t operations_ = 0, failures_ = 0;
   bool now_short_ = false;
 };
 
