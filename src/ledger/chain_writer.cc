@@ -33,16 +33,31 @@ Result<Receipt> ChainWriter::Append(Kind kind, const nlohmann::json& payload) {
   return receipt;
 }
 
-Result<Receipt> ChainWriter::AppendLocked(Kind kind, const nlohmann::json& payload) {
+Result<void> ChainWriter::Settle() {
+  BOLTBEAM_ASSIGN(const Lock lock, TakeLock());
+  BOLTBEAM_TRY(SettledTail());
+  return {};
+}
+
+Result<Lock> ChainWriter::TakeLock() {
   Result<Lock> lock = Lock::Take(*files_, options_.folder, options_.lock_timeout);
   if (!lock && IsMissing(lock.error())) {
     BOLTBEAM_TRY(EnsureFolder(*files_, options_.folder, kOwnLevels));
     lock = Lock::Take(*files_, options_.folder, options_.lock_timeout);
   }
-  if (!lock) return std::unexpected(lock.error());
+  return lock;
+}
+
+Result<ChainWriter::Tail> ChainWriter::SettledTail() {
   BOLTBEAM_ASSIGN(Tail tail, OpenTail());
   BOLTBEAM_TRY(Adopt(tail));
   if (tail.behind.state == ChainState::kTorn) BOLTBEAM_TRY(Recover(tail));
+  return tail;
+}
+
+Result<Receipt> ChainWriter::AppendLocked(Kind kind, const nlohmann::json& payload) {
+  BOLTBEAM_ASSIGN(const Lock lock, TakeLock());
+  BOLTBEAM_ASSIGN(Tail tail, SettledTail());
   return Add(tail, kind, payload);
 }
 

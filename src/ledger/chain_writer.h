@@ -37,6 +37,8 @@ class ChainWriter {
   /// kLedgerNotRecorded: it is not there. kLedgerDurability: nobody knows; the next record brings certainty.
   /// kLedgerDamaged: the chain is, and nothing is added to it.
   Result<Receipt> Append(Kind kind, const nlohmann::json& payload);
+  /// What a record does before it is added: confirms what lies whole behind the anchor, recovers from what does not.
+  Result<void> Settle();
 
  private:
   struct Tail {
@@ -47,9 +49,11 @@ class ChainWriter {
     bool entry_is_safe;  // the folder is known to hold the file on the disk
   };
 
+  Result<Lock> TakeLock();
   Result<Receipt> AppendLocked(Kind kind, const nlohmann::json& payload);
   Result<std::optional<Anchor>> LoadAnchor();
   Result<Tail> OpenTail();
+  Result<Tail> SettledTail();
   Result<void> CheckAnchoredLine(OpenFile& file, std::uint64_t size, const Anchor& anchor);
   Result<void> Adopt(Tail& tail);
   Result<void> Recover(Tail& tail);

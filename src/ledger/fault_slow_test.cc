@@ -26,7 +26,7 @@ TEST(LedgerFaultsSlow, RecordsAndPowerLoss) {
 }
 
 TEST(LedgerFaultsSlow, RecordsAndASecondFaultDuringTheRecovery) {
-  Report("cases of a second fault after records", LoopOverSecondFaults(Appends(), 1), 20'000);
+  Report("cases of a second fault after records", LoopOverSecondFaults(Appends(), 1, 1), 20'000);
 }
 
 TEST(LedgerFaultsSlow, RepairsAndEveryFaultOnceAndForEver) {
@@ -38,7 +38,7 @@ TEST(LedgerFaultsSlow, RepairsAndPowerLoss) {
 }
 
 TEST(LedgerFaultsSlow, RepairsAndASecondFaultDuringTheNext) {
-  Report("cases of a second fault after a repair", LoopOverSecondFaults(RepairTasks(), 1), 20'000);
+  Report("cases of a second fault after a repair", LoopOverSecondFaults(RepairTasks(), 1, 2), 20'000);
 }
 
 TEST(LedgerFaultsSlow, ImportsAndEveryFaultOnceAndForEver) {
@@ -50,7 +50,7 @@ TEST(LedgerFaultsSlow, ImportsAndPowerLoss) {
 }
 
 TEST(LedgerFaultsSlow, ImportsAndASecondFaultDuringTheNext) {
-  Report("cases of a second fault after an import", LoopOverSecondFaults(ImportTasks(), 1), 20'000);
+  Report("cases of a second fault after an import", LoopOverSecondFaults(ImportTasks(), 1, 7), 20'000);
 }
 
 }  // namespace

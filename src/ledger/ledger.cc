@@ -111,6 +111,10 @@ Result<void> Ledger::CheckWritable() {
   return {};
 }
 
+Result<void> Ledger::Settle() {
+  return ChainWriter(files(), {options_.folder, options_.writer, options_.lock_timeout, options_.now}).Settle();
+}
+
 Result<std::vector<Chain>> Ledger::ReadChains() const {
   BOLTBEAM_ASSIGN(const std::vector<std::string> paths, ChainFiles(files(), options_.folder));
   std::vector<Chain> chains;

@@ -56,6 +56,9 @@ class Ledger {
   /// Whether records can be written at all: to be asked before something is measured for minutes.
   Result<void> CheckWritable();
 
+  /// Confirms what an earlier record that failed may have left unconfirmed at the end of this writer's chain.
+  Result<void> Settle();
+
   /// Every chain of the folder. Damage is in their states.
   [[nodiscard]] Result<std::vector<Chain>> ReadChains() const;
 

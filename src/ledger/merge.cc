@@ -150,15 +150,18 @@ Result<void> MergeChains(Ledger& ledger, const Bundle& bundle, const std::string
   BOLTBEAM_TRY(ledger.CheckWritable());
   BOLTBEAM_ASSIGN(const Lock lock,
                   Lock::Take(*ledger.options().files, ledger.options().folder, ledger.options().lock_timeout));
+  // The names of chains that an earlier import put in place, and could not confirm.
+  BOLTBEAM_TRY(SyncFolder(*ledger.options().files, ledger.options().folder));
   std::vector<Merged> merged;
   for (const auto& [writer, bytes] : bundle.chains) {
     BOLTBEAM_ASSIGN(Merged one, MergeChain(ledger, writer, bytes, where));
     merged.push_back(std::move(one));
   }
   for (const auto& [hash, bytes] : bundle.blobs) {
-    if (ledger.LoadSamples(hash)) continue;
+    // Also when it is there: whoever wrote it may have failed to confirm it.
+    const bool is_known = ledger.LoadSamples(hash).has_value();
     BOLTBEAM_TRY(ledger.StoreSamples(bytes));
-    ++result.blobs;
+    result.blobs += is_known ? 0 : 1;
   }
   for (const Merged& one : merged) {
     for (const Entry& entry : one.chain.entries) {
@@ -196,6 +199,8 @@ Result<void> AddForeign(Ledger& ledger, const std::vector<Verdict>& verdicts, Im
     BOLTBEAM_TRY(ledger.AppendVerdict(verdict));
     ++result.foreign;
   }
+  // What is here already may be there unconfirmed, by an import that failed.
+  if (result.known_foreign > 0 && result.foreign == 0) BOLTBEAM_TRY(ledger.Settle());
   return {};
 }
 

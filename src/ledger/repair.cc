@@ -142,6 +142,8 @@ Result<std::vector<Repaired>> Repair(Ledger& ledger, const std::string& writer) 
   std::vector<Repaired> repaired;
   if (paths.empty()) return repaired;
   BOLTBEAM_TRY(EnsureFolder(*options.files, options.folder, kOwnLevels));
+  // What an earlier repair put in place, and could not confirm, looks whole now and might not be after a power loss.
+  BOLTBEAM_TRY(SyncFolder(*options.files, options.folder));
   // This writer's own first: what is done to the others is recorded in it.
   std::ranges::stable_partition(paths, [&](const std::string& path) { return WriterOf(path) == options.writer; });
   for (const std::string& path : paths) BOLTBEAM_TRY(RepairChain(ledger, path, repaired));

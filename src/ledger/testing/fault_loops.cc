@@ -136,11 +136,11 @@ LoopResult LoopOverPowerLosses(const std::vector<Task>& tasks, std::uint32_t see
   return result;
 }
 
-LoopResult LoopOverSecondFaults(const std::vector<Task>& tasks, std::uint32_t seed) {
+LoopResult LoopOverSecondFaults(const std::vector<Task>& tasks, std::uint32_t seed, std::uint64_t stride) {
   LoopResult result;
   for (const Task& task : tasks) {
     const std::uint64_t operations = OperationsOf(task.begin, task.act);
-    for (std::uint64_t at = 1; at <= operations; ++at) {
+    for (std::uint64_t at = 1; at <= operations; at += stride) {
       Case lost = task.begin;
       lost.disk.Arm(Fault::kPower, at, true);
       task.act(lost);

@@ -46,7 +46,8 @@ struct LoopResult {
 LoopResult LoopOverFaults(const std::vector<Task>& tasks);
 /// Power loss at every file operation x what survives of the unconfirmed changes.
 LoopResult LoopOverPowerLosses(const std::vector<Task>& tasks, std::uint32_t seeds);
-/// A power loss at every operation, then a fault or a second power loss at every operation of what is done next.
-LoopResult LoopOverSecondFaults(const std::vector<Task>& tasks, std::uint32_t seed);
+/// A power loss at every stride-th operation, then a fault or a second power loss at every operation of what is done
+/// next.
+LoopResult LoopOverSecondFaults(const std::vector<Task>& tasks, std::uint32_t seed, std::uint64_t stride);
 
 }  // namespace boltbeam::ledger

@@ -199,8 +199,9 @@ Task ImportTask(const std::string& name, const std::function<void(SimulatedDisk&
 void APartOfIt(SimulatedDisk& disk, bool is_torn) {
   const std::string text = Arriving();
   const std::size_t one = text.find('\n') + 1, two = text.find('\n', one) + 1;
+  const std::size_t blobs = text.find("{\"base64\"");
   Ledger ledger = On(disk);
-  (void)Import(ledger, text.substr(0, two), "a part");
+  (void)Import(ledger, text.substr(0, two) + text.substr(blobs, text.rfind("{\"schema\"") - blobs), "a part");
   if (is_torn) Tear(disk, "/data/boltbeam/ledger/first.jsonl");
 }
 
