@@ -246,7 +246,6 @@ class MachineEngine final : public Engine {
 Result<std::string> PlanIdentity(const model::Model& model, const chip::Chip& machine, const Options& asked) {
   BOLTBEAM_ASSIGN(const Options options, FillIn(model, machine, asked));
   const kernel::VectorFacts facts = kernel::VectorFactsOf(machine);
-  BOLTBEAM_TRY(CheckCache(options.cache, model.hyper().head_dim));
   BOLTBEAM_ASSIGN(const kernel::AttentionShape attention, AttentionShapeOf(model, options, facts));
   BOLTBEAM_ASSIGN(const Weights weights, Weights::Plan(model, facts, options));
   Arena arena;
