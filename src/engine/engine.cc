@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/hash.h"
@@ -11,6 +12,7 @@
 #include "engine/plan_identity.h"
 #include "engine/session.h"
 #include "engine/thread_choice.h"
+#include "engine/unused_workspace.h"
 #include "engine/weights.h"
 #include "kernel/families/elementwise.h"
 #include "kernel/families/gemv.h"
@@ -250,9 +252,9 @@ Result<std::string> PlanIdentity(const model::Model& model, const chip::Chip& ma
   BOLTBEAM_ASSIGN(const Weights weights, Weights::Plan(model, facts, options));
   Arena arena;
   std::map<std::string, kernel::Program> programs;
-  Workspace workspace;  // without memory: a plan's addresses are no part of its identity
+  std::array<std::byte, 64> place{};  // a plan's addresses are no part of its identity
+  Workspace workspace = UnusedWorkspace(place.data(), options.threads);
   SetSizes(workspace, model, options);
-  workspace.streams.assign(options.threads, nullptr);
   PlanContext context{model, weights, options, facts, attention, workspace, options.threads, arena, programs};
   BOLTBEAM_ASSIGN(Plan plan, BuildPlan(context, true));
   SplitLaunches(plan, options.faults, options.threads);

@@ -9,20 +9,11 @@
 #include "codegen/code_count.h"
 #include "engine/attention_choice.h"
 #include "engine/plan.h"
+#include "engine/unused_workspace.h"
 #include "kernel/families/state.h"
 
 namespace boltbeam::engine {
 namespace {
-
-/// Memory that a plan names and nobody follows: it is not run.
-Workspace Unused(std::byte* place) {
-  Workspace w;
-  w.rows = w.x = w.query = w.query_codes = w.key = w.value = w.gate = w.up = place;
-  w.streams = {place};
-  w.branch = w.partial = w.logits = w.argmax_partial = w.argmax = w.state = place;
-  w.rope_table = w.local_rope_table = w.cache = place;
-  return w;
-}
 
 /// What a session writes before a pass of one token at this depth.
 struct Pass {
@@ -116,7 +107,7 @@ Result<TokenCode> CodeOfToken(const model::Model& model, const chip::Chip& chip,
   Arena arena;
   std::map<std::string, kernel::Program> programs;
   std::array<std::byte, 64> place{};
-  PlanContext context{model, weights, options, facts, attention, Unused(place.data()), 1, arena, programs};
+  PlanContext context{model, weights, options, facts, attention, UnusedWorkspace(place.data(), 1), 1, arena, programs};
   BOLTBEAM_ASSIGN(const Plan plan, BuildPlan(context, true));
   codegen::CodeCounter counter(codegen::TargetFor(chip));
   TokenCode code;
