@@ -42,6 +42,10 @@ TEST(CodeCount, ALoopThatTurnsOnceIsNoLoopOfTheCompilers) {
   const CodeCount count = CountLoops({{-1, 10}, {0, 3}}, program);
   EXPECT_TRUE(count.is_from_listing);
   EXPECT_DOUBLE_EQ(count.vector_instructions, 10 + 12 * 3);
+  // But it may be left.
+  const CodeCount left = CountLoops({{-1, 10}, {0, 2}, {1, 3}}, program);
+  EXPECT_TRUE(left.is_from_listing);
+  EXPECT_DOUBLE_EQ(left.vector_instructions, 10 + 2 + 12 * 3);
 }
 
 /// As many instructions a weight as the listing of the product's inner loop has, and no fewer than half of what the

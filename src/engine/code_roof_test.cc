@@ -79,7 +79,6 @@ TEST(CodeRoof, InstructionsOfEveryPartComeFromTheMachineCode) {
   const std::uint64_t depths[] = {0, 512, 4096};
   const auto code = CodeOfToken(EightB(), Measured(true), {}, depths);
   ASSERT_TRUE(code) << code.error().Message();
-  // The last step, of a dozen scalars, whose loop the compiler splits.
   for (const std::string& kernel : code->uncompiled) EXPECT_TRUE(kernel.starts_with("argmax_final")) << kernel;
   ASSERT_EQ(code->depths.size(), 3U);
   const auto of = [&](std::size_t depth, const std::string& role) {

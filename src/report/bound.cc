@@ -108,7 +108,7 @@ void AddCeilings(Table& table, const CeilingRows& rows, const std::vector<roofli
 }
 
 void AddCeilings(Table& table, const Part& part) {
-  if (!part.instructions) return;
+  if (part.instructions.value_or(0) == 0) return;
   AddCeilings(table, {part.role, part.format, *part.instructions, part.is_from_listing, part.streams}, part.ceilings);
 }
 
