@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
+#include <map>
+#include <system_error>
 
 #include "base/ticks.h"
 #include "judge/output_check.h"
@@ -16,14 +21,31 @@ namespace {
 constexpr double kWindowNs = 5e6;
 constexpr std::uint64_t kRoundsPerProbe = 4;
 
-double CpuNs(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+// CPU time of each other thread of this process so far, by its number. Their own clocks, because the process's is only
+// brought up to date at a tick for threads that are running.
+std::map<int, double> OtherThreadsCpuNs() {
+  constexpr int kOfThread = 6;  // the kernel's CPUCLOCK_SCHED of one thread, as pthread_getcpuclockid makes it
+  std::map<int, double> times;
+  const int own = gettid();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    const int thread = std::atoi(entry.path().filename().c_str());
+    timespec time{};
+    if (thread == own || clock_gettime((~static_cast<clockid_t>(thread)) * 8 + kOfThread, &time) != 0) continue;
+    times[thread] = static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+  }
+  return times;
 }
 
-// CPU time of this process's other threads so far, those that have ended included.
-double OtherThreadsCpuNs() { return CpuNs(CLOCK_PROCESS_CPUTIME_ID) - CpuNs(CLOCK_THREAD_CPUTIME_ID); }
+// What the threads used between two readings; all of it where one is new.
+double UsedSince(const std::map<int, double>& before) {
+  double used_ns = 0;
+  for (const auto& [thread, ns] : OtherThreadsCpuNs()) {
+    const auto found = before.find(thread);
+    used_ns += ns - (found == before.end() ? 0 : found->second);
+  }
+  return used_ns;
+}
 
 constexpr double kFarthest = 1e9;  // also of what is no number
 
@@ -83,12 +105,12 @@ Result<measure::TimedWindow> EngineRounds::Window(Side& side, Output& output) {
   BOLTBEAM_TRY(side.metered.Truncate(depth_));
   BOLTBEAM_TRY(CheckDepth(side, depth_));
   BOLTBEAM_ASSIGN(const double ns, TimedTokens(side, output));
-  const double others_ns = OtherThreadsCpuNs();
+  const std::map<int, double> others_ns = OtherThreadsCpuNs();
   BOLTBEAM_TRY(CheckDepth(side, depth_ + tokens_.size()));
   measure::TimedWindow window{ns / tokens, CausesOf(before, counters_.Read(), begin), 0};
   // The threads of this side spin for a while after their work, on the same CPUs that the next window needs.
   measure::AwaitSleepingThreads();
-  const double background_ns = std::max(0.0, OtherThreadsCpuNs() - others_ns - side.spin_ns);
+  const double background_ns = std::max(0.0, UsedSince(others_ns) - side.spin_ns);
   window.outside_ns = (s_.clock.ToNs(side.metered.ticks() - side.charged) + background_ns) / tokens;
   side.charged = side.metered.ticks();
   return window;
