@@ -20,7 +20,7 @@
 namespace boltbeam {
 namespace {
 
-constexpr double kLeastWorth = 0.02;
+constexpr double kLeastWorth = audit::kFindingShare;
 
 template <typename T>
 T Must(Result<T> result) {

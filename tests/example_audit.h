@@ -48,7 +48,7 @@ inline audit::Part ExamplePart(const audit::Account& account, const std::string&
   part.stored_bytes = part.bytes;
   part.excess_ns = part.now_ns - part.floor_ns;
   part.streams = format != "F32";
-  part.flops = part.streams ? part.bytes * 4 : 0;
+  part.flops = part.streams ? part.bytes * 4 : part.bytes / 4;
   part.cold_ns = part.streams ? part.now_ns * 1.05 : 0;
   part.hot_ns = part.streams ? part.floor_ns * 0.45 : 0;
   part.thread_ns = {part.now_ns * 0.99, part.now_ns * 1.01};

@@ -59,10 +59,14 @@ Result<void> Import(const Globals& globals, const Arguments& arguments) {
   if (!arguments.files.empty()) {
     BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.files.front()));
     const std::vector<audit::TimedOperation> operations = audit::TimedOperations(shown.imported);
-    shown.attribution =
-        operations.empty()
-            ? audit::Attribute(shown.imported, audit::PartFloors(model, arguments.live.depth, {}), arguments.tokens)
-            : audit::Attribute(audit::MatchOperations(operations, model, arguments.live.depth));
+    if (!operations.empty()) {
+      shown.attributions.push_back(audit::Attribute(audit::MatchOperations(operations, model, arguments.live.depth)));
+    } else {
+      const std::vector<audit::PartFloor> floors = audit::PartFloors(model, arguments.live.depth, {});
+      for (const std::string& group : imports::GroupsOf(shown.imported, imports::RowKind::kKernel)) {
+        shown.attributions.push_back(audit::Attribute(shown.imported, floors, arguments.tokens, group));
+      }
+    }
   }
   return WriteOutput(globals, report::ImportReport(shown, globals.format));
 }

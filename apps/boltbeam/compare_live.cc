@@ -21,7 +21,7 @@ namespace boltbeam::app {
 namespace {
 
 constexpr int kRepackedRuns = 3;
-constexpr double kBeyondCaches = 1.5;            // a set read again and again: hardly any of it stays
+constexpr double kBeyondCaches = 1.25;           // a set read again and again: hardly any of it stays
 constexpr double kUnknownCacheBytes = 64 << 20;  // of the last level, where the machine does not say
 
 using TheirWindow = std::function<Result<double>()>;

@@ -93,6 +93,7 @@
     const rows = account.causes.slice(0, 12).map((cause) => ({
       name: (cause.role ? nameOf(cause) : 'the token') + ' · ' + cause.kind,
       us: us(cause.recoverable_ns),
+      finding: cause.finding,
       text: digits(us(cause.recoverable_ns)) + ' µs' + (narrow ? '' : ', ' + (100 * cause.recoverable_ns / account.token.now_ns).toFixed(1) + ' %'),
     }));
     return Object.assign(base(c, width, 26 * Math.max(1, rows.length) + 50), {
@@ -108,7 +109,8 @@
       marks: [
         { type: 'rect', from: { data: 'rows' }, encode: { enter: {
           y: { scale: 'y', field: 'name' }, height: { scale: 'y', band: 1 }, x: { scale: 'x', value: 0 }, x2: { scale: 'x', field: 'us' },
-          fill: value(c.lost) } } },
+          fill: { signal: "datum.finding ? '" + c.lost + "' : '" + c.paper + "'" }, stroke: value(c.lost),
+          tooltip: { signal: "datum.name + (datum.finding ? ': a finding' : ': no finding')" } } } },
         label(c, { from: { data: 'rows' }, enter: {
           y: { scale: 'y', field: 'name', band: 0.5 }, x: { scale: 'x', field: 'us', offset: 4 }, text: { field: 'text' } } }),
       ],
@@ -358,9 +360,20 @@
     drawAll();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
+  // On paper everything is shown; afterwards the page is as it was.
+  let before = null;
   window.addEventListener('beforeprint', () => {
+    const folds = [...document.querySelectorAll('details')];
+    before = before || { hidden: sections.map((section) => section.hidden), open: folds.map((fold) => fold.open) };
     for (const section of sections) section.hidden = false;
-    for (const details of document.querySelectorAll('details')) details.open = true;
+    for (const fold of folds) fold.open = true;
+    drawAll();
+  });
+  window.addEventListener('afterprint', () => {
+    if (!before) return;
+    sections.forEach((section, index) => { section.hidden = before.hidden[index]; });
+    [...document.querySelectorAll('details')].forEach((fold, index) => { fold.open = before.open[index]; });
+    before = null;
     drawAll();
   });
 })();

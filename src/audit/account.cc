@@ -155,11 +155,13 @@ Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>&
                   "a kernel for every part of the token");
     }
   }
-  // A kernel that the graph does not name (quantisation) touches activations only: what it reads, at the caches' rate.
+  // A kernel that the graph does not name (quantisation, the best logit) touches activations only: what it reads, at
+  // the caches' rate.
   for (Part& part : parts) {
     if (part.calls != 0 || part.steps == 0) continue;
     part.calls = part.steps;
     part.bytes = part.stored_bytes;
+    part.flops = part.bytes / sizeof(float);  // at least one for each value
     part.floor_ns = input.cache_gb_s > 0 ? static_cast<double>(part.bytes) / input.cache_gb_s : 0;
   }
   // What only touches activations and has no kernel of its own is done inside another part's kernel.
@@ -255,6 +257,7 @@ Result<Account> BuildAccount(const AccountInput& input) {
   account.read_bandwidth_gb_s = bandwidth.gb_s;
   account.band = roofline::Band(bandwidth.spread);
   // Spread over its parts: a small model's part may be that much faster than the memory.
+  account.cache_bytes = input.cache_bytes;
   account.cached_share =
       roofline::CachedShare(static_cast<double>(input.cache_bytes), static_cast<double>(MemoryBytes(input.floors)));
   account.parts = PartsOfFloors(input, bandwidth.gb_s);

@@ -76,6 +76,8 @@ struct Cause {
   double recoverable_ns = 0;
   std::string evidence;  // measured facts, a sentence for a person
   std::string lever;     // a knob or a route that exists, or what else to do
+  // Causes of its kind and role together are worth kFindingShare of the token or more; else it is an ordinary line.
+  bool is_finding = false;
 };
 
 /// kMeasurementImpossible when stamps run backwards or lie outside their token; kAccountOpen when the trace does not
@@ -113,8 +115,11 @@ struct Token {
 struct Account {
   std::uint64_t depth = 0;
   double read_bandwidth_gb_s = 0;
-  double band = 0;          // relative: what the session can't tell apart
-  double cached_share = 0;  // of the bytes that a token streams: at most so much can stay in the last-level cache
+  double band = 0;                // relative: what the session can't tell apart
+  double cached_share = 0;        // of the bytes that a token streams: at most so much can stay in the last-level cache
+  std::uint64_t cache_bytes = 0;  // of that cache; 0: not known
+  // Read by the probe before and after the kernels ran alone; 0: they did not.
+  double alone_before_gb_s = 0, alone_after_gb_s = 0;
   std::uint64_t pairs = 0, pairs_used = 0;
   Token token;
   std::vector<Part> parts;  // by the time they take

@@ -135,6 +135,20 @@ TEST(AccountTest, TheLinesAddUpToTheToken) {
   EXPECT_TRUE(account->TiesOut());
 }
 
+TEST(AccountTest, KernelsThatTheGraphDoesNotNameHaveOperationsToo) {
+  Pairs session;
+  session.steps.insert(session.steps.begin(), Step("quantize", "F32", 0));
+  session.steps.front().stored_bytes = 4096;
+  for (Pair& pair : session.pairs) {
+    pair.traced.work.insert(pair.traced.work.begin(), 200);
+    pair.traced.slowest = pair.traced.work;
+  }
+  const Result<Account> account = session.Build();
+  ASSERT_TRUE(account) << account.error().Message();
+  EXPECT_EQ(Find(*account, "quantize").flops, 1024U);
+  EXPECT_EQ(Find(*account, "quantize").bytes, 4096U);
+}
+
 TEST(AccountTest, AResidualAboveTheBudgetDoesNotTieOut) {
   const Result<Account> account = Pairs(120, 210, 10).Build();
   ASSERT_TRUE(account);

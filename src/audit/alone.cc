@@ -1,6 +1,7 @@
 #include "audit/alone.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -99,6 +100,21 @@ Result<void> TimeAlone(const engine::Engine& engine, engine::Session& session, c
     }
   }
   return {};
+}
+
+std::string WhatAloneSays(const Account& account, const Part& part) {
+  if (part.hot_ns <= 0) return {};
+  if (part.cold_ns <= 0) return part.hot_ns > part.floor_ns ? "instructions bind" : "not timed cold";
+  if (part.cold_ns < (1 - account.band) * part.floor_ns) {
+    const double before = account.alone_before_gb_s, after = account.alone_after_gb_s;
+    if (std::abs(after - before) > kMovedShare * std::min(before, after)) return "alone the memory's speed changed";
+    const double kernel_bytes =
+        static_cast<double>(part.stored_bytes) / static_cast<double>(std::max<std::uint64_t>(1, part.steps));
+    if (kernel_bytes < static_cast<double>(account.cache_bytes)) return "alone it stayed in a cache";
+    return "alone faster than the probe";
+  }
+  if (std::abs(part.now_ns - part.cold_ns) <= account.band * part.cold_ns) return "as alone";
+  return part.now_ns > part.cold_ns ? "slower in the token" : "alone it starts anew";
 }
 
 }  // namespace boltbeam::audit

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "audit/account.h"
 #include "engine/engine.h"
@@ -24,5 +25,10 @@ struct AloneOptions {
 /// can't run apart leave both 0.
 Result<void> TimeAlone(const engine::Engine& engine, engine::Session& session, const measure::Clock& clock,
                        const AloneOptions& options, Account& account);
+
+/// What the times of a part in the token and alone say together, in some words; empty: it was not timed alone. One that
+/// is below its floor alone says why: the probe's reading changed meanwhile, or its table fits the last-level cache, or
+/// neither is known.
+std::string WhatAloneSays(const Account& account, const Part& part);
 
 }  // namespace boltbeam::audit

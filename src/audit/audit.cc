@@ -191,10 +191,11 @@ Result<void> RunAlone(DepthRun& run, Account& account) {
   if (run.bandwidth.SweepCaches(0, run.engine.options().threads)) {
     alone.sweep = [&](std::uint32_t thread, std::uint32_t threads) { run.bandwidth.SweepCaches(thread, threads); };
   }
-  const double before = Fastest(run.bandwidth.Read());
+  account.alone_before_gb_s = Fastest(run.bandwidth.Read());
   BOLTBEAM_TRY(TimeAlone(run.engine, run.session, run.clock, alone, account));
   // The memory may have another speed by now: cold times are told at the speed of the rounds.
-  const double gb_s = (before + Fastest(run.bandwidth.Read())) / 2;
+  account.alone_after_gb_s = Fastest(run.bandwidth.Read());
+  const double gb_s = (account.alone_before_gb_s + account.alone_after_gb_s) / 2;
   for (Part& part : account.parts) part.cold_ns *= gb_s / account.read_bandwidth_gb_s;
   return {};
 }

@@ -24,7 +24,8 @@ std::vector<PartFloor> PartFloors(const model::Model& model, std::uint64_t depth
         floors, [&](const PartFloor& f) { return f.role == operation.role && f.format == format; });
     if (floor == floors.end()) floor = floors.insert(floors.end(), {operation.role, format, 0, 0, 0, 0});
     ++floor->calls;
-    floor->flops += operation.flops;
+    // A gathered row is unpacked: a multiply-add a weight.
+    floor->flops += operation.kind == model::OpKind::kEmbed ? 2 * operation.cols * operation.columns : operation.flops;
     const std::uint64_t tables = operation.weight_bytes + operation.kv_bytes;
     floor->memory_bytes += operation.Streams() ? tables : 0;
     floor->activation_bytes += operation.activation_bytes + (operation.Streams() ? 0 : tables);

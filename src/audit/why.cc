@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "audit/alone.h"
 #include "audit/causes.h"
 #include "roofline/formulas.h"
 
@@ -51,7 +52,7 @@ class Finder {
  private:
   void Add(std::string_view kind, const Part* part, double ns, std::string evidence, std::string lever) {
     causes_.push_back({std::string(kind), part ? part->role : "", part ? part->format : "", ns, std::move(evidence),
-                       std::move(lever)});
+                       std::move(lever), false});
   }
 
   const PartPlan* PlanOf(const Part& part) const {
@@ -148,12 +149,8 @@ class Finder {
       if (part.hot_ns > 0) {
         evidence += fmt::format("; alone {}, out of the caches {}", Us(part.cold_ns), Us(part.hot_ns));
       }
-      const std::string asked = InFlightText(roofline::InFlightAt(a_.read_bandwidth_gb_s, facts_.latencies));
-      const roofline::InFlight had = roofline::InFlightAt(rate, facts_.latencies);
-      if (!asked.empty()) {
-        evidence += fmt::format("; in flight: {}, {:.1f} at its own rate", asked,
-                                had.bytes_loaded.value_or(had.bytes.value_or(0)) / 1e3);
-      }
+      if (const std::string says = WhatAloneSays(a_, part); says.starts_with("alone")) evidence += "; " + says;
+      if (facts_.latency_ns > 0) evidence += "; " + FlightWords(plan);
       // Alone it is at its floor: all that speaks against the token is how far beyond the band it is.
       Add(kind, &part, kind == "rate" ? excess : excess - a_.band * part.floor_ns, std::move(evidence),
           kind == "rate" ? "knobs order, prefetch, unroll, vectors" : "knobs prefetch, hint; a quieter machine");
@@ -164,6 +161,21 @@ class Finder {
                       Us(part.floor_ns / static_cast<double>(part.steps))),
           RouteLever("a fusion into a neighbour"));
     }
+  }
+
+  /// Little's law: what the memory's rate needs in flight at its latency, against what the kernel's own program asks
+  /// for ahead. Its time says nothing of that: it is what is to be explained.
+  std::string FlightWords(const PartPlan* plan) const {
+    const auto threads = static_cast<double>(std::max<std::size_t>(1, a_.threads.size()));
+    const double needed = roofline::BytesInFlight(a_.read_bandwidth_gb_s, facts_.latency_ns) / threads;
+    std::string words =
+        fmt::format("{:.0f} ns of latency need {:.1f} kB of each thread in flight, ", facts_.latency_ns, needed / 1e3);
+    if (plan == nullptr) return words + "what its kernel keeps there is not known";
+    if (plan->ahead_bytes <= 0) {
+      return words + "its program asks for none ahead: what the chip fetches by itself is not known";
+    }
+    return words + fmt::format("its program asks for {:.1f} kB ahead: {}", plan->ahead_bytes / 1e3,
+                               plan->ahead_bytes < needed ? "too few" : "enough, if the core holds as many requests");
   }
 
   /// What the plan's own figures say of a part that reads tables.
@@ -259,12 +271,21 @@ class Finder {
 std::span<const CauseKind> CauseKinds() { return kKinds; }
 
 std::vector<Cause> CausesOf(const Account& account, std::span<const PartPlan> plans, const SessionFacts& facts) {
-  return Finder(account, plans, facts).Find();
+  std::vector<Cause> causes = Finder(account, plans, facts).Find();
+  for (Cause& cause : causes) {
+    double together = 0;
+    for (const Cause& other : causes) {
+      if (other.kind == cause.kind && other.role == cause.role) together += other.recoverable_ns;
+    }
+    cause.is_finding = together >= kFindingShare * account.token.now_ns;
+  }
+  return causes;
 }
 
 std::optional<Finding> FindingOf(const Account& account) {
   std::vector<Finding> findings;
   for (const Cause& cause : account.causes) {
+    if (!cause.is_finding) continue;
     auto same = std::ranges::find_if(findings, [&](const Finding& finding) {
       return finding.cause->kind == cause.kind && finding.cause->role == cause.role;
     });
@@ -272,8 +293,7 @@ std::optional<Finding> FindingOf(const Account& account) {
     same->recoverable_ns += cause.recoverable_ns;
   }
   const auto largest = std::ranges::max_element(findings, {}, &Finding::recoverable_ns);
-  if (largest == findings.end() || largest->recoverable_ns < kFindingShare * account.token.now_ns) return std::nullopt;
-  return *largest;
+  return largest == findings.end() ? std::nullopt : std::optional(*largest);
 }
 
 }  // namespace boltbeam::audit

@@ -21,6 +21,7 @@ struct PartPlan {
   std::string geometry;              // knobs as text
   std::string dot, best_dot;         // the instruction used, and the one that this chip is best at
   double instructions_per_byte = 0;  // vector instructions for a byte of the stored table
+  double ahead_bytes = 0;            // that each thread's program asks the memory for ahead of its loads; 0: none
   // With scales written out: instructions and stored bytes over those now.
   double words_instructions = 0, words_growth = 0;
 };
@@ -41,10 +42,10 @@ struct CauseKind {
 /// Every kind there is, with what it means for a person.
 std::span<const CauseKind> CauseKinds();
 
-/// The largest first; nothing that is within what the session can't tell apart.
+/// The largest first, marked which are findings; nothing that is within what the session can't tell apart.
 std::vector<Cause> CausesOf(const Account& account, std::span<const PartPlan> plans, const SessionFacts& facts);
 
-/// A cause worth less of the token than that is in the list, but no finding.
+/// Causes of one kind and role worth less of the token together are in the list, but no findings.
 inline constexpr double kFindingShare = 0.02;
 
 /// Causes of one kind and role, in all formats.
@@ -52,7 +53,7 @@ struct Finding {
   const Cause* cause = nullptr;  // the largest of them; as long as the account lives
   double recoverable_ns = 0;     // of all
 };
-/// The largest, when it is one.
+/// The largest of those that are marked.
 std::optional<Finding> FindingOf(const Account& account);
 
 }  // namespace boltbeam::audit

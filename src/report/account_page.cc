@@ -22,7 +22,9 @@ std::string Paragraph(const std::string& text, const char* type = "") {
   return fmt::format("<p{}>{}</p>\n", type, EscapeHtml(text));
 }
 
-std::string Scrolling(const Table& table) { return "<div class=\"scroll\">\n" + table.Html() + "</div>\n"; }
+std::string Scrolling(const Table& table) {
+  return "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"A table\">\n" + table.Html() + "</div>\n";
+}
 
 std::string Folded(const std::string& summary, const std::string& content) {
   return fmt::format("<details><summary>{}</summary>\n{}</details>\n", EscapeHtml(summary), content);
@@ -39,14 +41,17 @@ std::string Figure(const std::string& figure, const std::string& what) {
 
 std::string Causes(const audit::Account& account, std::size_t index) {
   if (account.causes.empty()) return Paragraph("Nothing beyond what the session can't tell apart.");
-  std::string text = Paragraph(TollText(account));
-  text += Chart("recoverable", index, "What each cure gives back at most; the table below has the numbers");
+  std::string text = Paragraph(TollText(account)) + Paragraph(FindingsText(account));
+  text += Chart("recoverable", index,
+                "What each cure gives back at most, findings filled and other lines hollow; the table below has the "
+                "numbers");
+  text += Paragraph("Filled bars are findings, hollow ones are ordinary lines.", " class=\"soft\"");
   text += Scrolling(CausesTable(account));
   std::string evidence = "<ul>\n";
   for (const audit::Cause& cause : account.causes) {
     const std::string part = cause.role.empty() ? "the token" : cause.role + " " + cause.format;
-    evidence += fmt::format("<li><b>{}, {}</b>: {}.</li>\n", EscapeHtml(part), EscapeHtml(cause.kind),
-                            EscapeHtml(cause.evidence));
+    evidence += fmt::format("<li><b>{}, {}</b>{}: {}.</li>\n", EscapeHtml(part), EscapeHtml(cause.kind),
+                            cause.is_finding ? " (a finding)" : "", EscapeHtml(cause.evidence));
   }
   return text + Folded("The evidence", evidence + "</ul>\n");
 }
@@ -81,8 +86,8 @@ std::string DepthSection(const audit::Audit& audit, std::size_t index) {
                 "Operations a second over operations a byte, a point for each part; the parts table has the numbers");
   text += Paragraph(
       "The line is what the memory gives at each number of operations a byte. A point on it is at its floor; "
-      "the larger the point, the larger its share of the token. Parts for which no operations are counted have no "
-      "point.",
+      "the larger the point, the larger its share of the token. Every part has a point; kernels that only prepare "
+      "activations count one operation for each value that they read. What comes from a cache may lie above the line.",
       " class=\"soft\"");
   text += "<h3>In the token and alone</h3>\n" + Scrolling(AloneTable(account));
   text += "<h3>Layer by layer</h3>\n" +

@@ -37,9 +37,9 @@ TEST(AccountPage, HasEverySectionAndEveryChart) {
   for (const char* chart : {"waterfall", "recoverable", "roofline", "layers", "timeline", "curve", "beside"}) {
     EXPECT_NE(page.find(std::string("data-chart=\"") + chart), std::string::npos) << chart;
   }
-  for (const char* text :
-       {"A token at depth 0", "A token at depth 4096", "Against the depth", "Beside other 1.0",
-        "measured and published", "What this can't tell you", "<dt>floor</dt>", "The account closes"}) {
+  for (const char* text : {"A token at depth 0", "A token at depth 4096", "Against the depth", "Beside other 1.0",
+                           "measured and published", "What this can't tell you", "<dt>floor</dt>", "<dt>none</dt>",
+                           "<dt>cached</dt>", "(a finding)", "lines are findings", "The account closes"}) {
     EXPECT_NE(page.find(text), std::string::npos) << text;
   }
 }
@@ -54,7 +54,10 @@ TEST(AccountPage, CarriesItsNumbersAsJson) {
   const nlohmann::json& wall = depth["wall"];
   EXPECT_NEAR(wall["kernels_sum_ns"].get<double>() - wall["overlap_ns"].get<double>(),
               wall["kernels_union_ns"].get<double>(), 1);
-  EXPECT_FALSE(depth["causes"].empty());
+  ASSERT_FALSE(depth["causes"].empty());
+  EXPECT_TRUE(depth["causes"][0]["finding"].get<bool>());
+  EXPECT_FALSE(depth["causes"].back()["finding"].get<bool>());
+  EXPECT_EQ(depth["parts"][0]["alone_says"], "as alone");
 }
 
 TEST(AccountPage, NamesFromFilesStayText) {
@@ -75,11 +78,13 @@ TEST(AccountText, FitsATerminalWithEverythingShown) {
     EXPECT_LE(std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; }), 80) << line;
     EXPECT_EQ(line.find("…"), std::string::npos) << line;
   }
-  for (const char* word : {"union of kernels", "imbalance", "cold", "Lever:", "4096"}) {
+  for (const char* word :
+       {"union of kernels", "imbalance", "cold", "Lever:", "4096", "lines are findings", "(a finding)"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word;
   }
   const std::string markdown = AuditMarkdown(ExampleSubject(), ExampleAudit(), {.why = true, .layers = true});
-  for (const char* word : {"### Causes", "### Wall", "### Threads", "### Layers", "## What this can't tell"}) {
+  for (const char* word : {"### Causes", "lines are findings", "| finding |", "### Wall", "### Threads", "### Layers",
+                           "## What this can't tell"}) {
     EXPECT_NE(markdown.find(word), std::string::npos) << word;
   }
 }

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "audit/alone.h"
 #include "audit/toll_fit.h"
 #include "audit/why.h"
 #include "report/units.h"
@@ -30,15 +31,6 @@ struct Micro {
 std::string RowName(const std::string& role, const std::string& format) {
   if (role.empty()) return "the token";
   return format.empty() || format == "F32" ? role : role + " " + format;
-}
-
-// The difference between a part in the token and its kernels alone, in words.
-std::string AloneWords(const audit::Part& part, double band) {
-  const double more = part.now_ns - part.cold_ns;
-  if (part.cold_ns <= 0) return part.hot_ns > part.floor_ns ? "instructions bind" : "";
-  if (std::abs(more) <= band * part.cold_ns) return "as alone";
-  if (more > 0) return "disturbed";
-  return "alone starts anew";
 }
 
 }  // namespace
@@ -109,24 +101,34 @@ Table CausesTable(const audit::Account& account) {
   const Micro micro(account);
   Table table({{"gives back", "recoverable_ns"},
                {"%", "share"},
+               {"", "finding", Align::kLeft},
                {"cause", "cause", Align::kLeft},
                {"part", "part", Align::kLeft},
                {"lever", "lever", Align::kLeft}});
   for (const audit::Cause& cause : account.causes) {
-    table.Add({micro(cause.recoverable_ns), Decimal(cause.recoverable_ns / account.token.now_ns * 100, 1), cause.kind,
-               RowName(cause.role, cause.format), cause.lever});
+    table.Add({micro(cause.recoverable_ns), Decimal(cause.recoverable_ns / account.token.now_ns * 100, 1),
+               cause.is_finding ? "finding" : "", cause.kind, RowName(cause.role, cause.format), cause.lever});
   }
   return table;
+}
+
+std::string FindingsText(const audit::Account& account) {
+  const auto count = std::ranges::count_if(account.causes, &audit::Cause::is_finding);
+  const std::string rule = fmt::format("causes of one kind and part that are worth {} of the token together, or more",
+                                       Percent(audit::kFindingShare, 0));
+  if (count == 0) return fmt::format("No finding ({}); what follows are ordinary lines.", rule);
+  return fmt::format("{} of {} lines are findings: {}. The others are ordinary lines.", count, account.causes.size(),
+                     rule);
 }
 
 std::string CausesText(const audit::Account& account) {
   const Micro micro(account);
   if (account.causes.empty()) return "No cause beyond what the session can't tell apart.\n";
-  std::string text = "What a cure gives back at most:\n";
+  std::string text = Wrap(FindingsText(account)) + "\n\nWhat a cure gives back at most:\n";
   for (const audit::Cause& cause : account.causes) {
-    text += fmt::format("\n{:>9} µs  {:>5}  {}: {}\n", micro(cause.recoverable_ns),
+    text += fmt::format("\n{:>9} µs  {:>5}  {}: {}{}\n", micro(cause.recoverable_ns),
                         Percent(cause.recoverable_ns / account.token.now_ns), RowName(cause.role, cause.format),
-                        cause.kind);
+                        cause.kind, cause.is_finding ? " (a finding)" : "");
     constexpr std::size_t kIndent = 14;
     const std::string pad(kIndent, ' ');
     text += pad + Wrap(cause.evidence + ".", kIndent, 80, kIndent) + "\n";
@@ -147,7 +149,7 @@ Table AloneTable(const audit::Account& account) {
   for (const audit::Part& part : account.parts) {
     if (part.hot_ns <= 0) continue;
     table.Add({part.role, part.format, micro(part.floor_ns), micro(part.now_ns), micro(part.cold_ns),
-               micro(part.hot_ns), AloneWords(part, account.band)});
+               micro(part.hot_ns), audit::WhatAloneSays(account, part)});
   }
   return table;
 }
@@ -337,6 +339,15 @@ std::vector<std::pair<std::string, std::string>> Glossary() {
        "A kernel alone: after the caches were swept by reading, and over so little that it stays in them."},
       {"imbalance", "Waiting for the slowest thread."},
       {"barrier", "What even the last thread to arrive waits until all go on."},
+      {"none", "As a part's cause: it is at its floor, within the band. As a finding: nothing is worth naming."},
+      {"cached", "As a part's cause: faster than its floor, because some of its bytes stayed in a cache."},
+      {"finding",
+       fmt::format("Causes of one kind and part that are worth {} of the token together, or more. Smaller ones are "
+                   "ordinary lines.",
+                   Percent(audit::kFindingShare, 0))},
+      {"tie out, closes", "The lines of an account sum to what was measured as a whole, within a stated budget."},
+      {"token with stamps", "The token while each kernel's beginning and end were noted."},
+      {"toll, rate", "Time lost for each launch, however large; and for each byte, however many launches."},
       {"route, knob", "A fusion that a plan may take, and a choice in a kernel's geometry: kernel list names them."}};
   for (const audit::CauseKind& kind : audit::CauseKinds()) {
     words.emplace_back("cause " + std::string(kind.kind), std::string(kind.meaning) + ".");

@@ -16,6 +16,8 @@ Table TieOutTable(const audit::Account& account);
 /// What gives back most, first.
 Table CausesTable(const audit::Account& account);
 /// In words: each cause with its evidence and what would cure it.
+/// How many of the causes are findings, and by which rule.
+std::string FindingsText(const audit::Account& account);
 std::string CausesText(const audit::Account& account);
 /// Parts in the token beside their kernels alone, cold and hot, and what the difference says.
 Table AloneTable(const audit::Account& account);

@@ -42,7 +42,7 @@ namespace {
 
 std::string CausesMarkdown(const audit::Account& account) {
   if (account.causes.empty()) return "No cause beyond what the session can't tell apart.\n";
-  std::string text = CausesTable(account).Markdown() + "\n";
+  std::string text = FindingsText(account) + "\n\n" + CausesTable(account).Markdown() + "\n";
   for (const audit::Cause& cause : account.causes) {
     text += fmt::format("- {}{}{}: {}\n", cause.kind, cause.role.empty() ? "" : " of ", cause.role, cause.evidence);
   }

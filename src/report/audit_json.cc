@@ -3,12 +3,15 @@
 #include <cmath>
 #include <utility>
 
+#include "audit/alone.h"
+#include "audit/why.h"
+
 namespace boltbeam::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json PartJson(const audit::Part& part) {
+Json PartJson(const audit::Account& account, const audit::Part& part) {
   return {{"role", part.role},
           {"format", part.format},
           {"calls", part.calls},
@@ -23,6 +26,7 @@ Json PartJson(const audit::Part& part) {
           {"barrier_ns", part.release_ns},
           {"cold_ns", part.cold_ns},
           {"hot_ns", part.hot_ns},
+          {"alone_says", audit::WhatAloneSays(account, part)},
           {"thread_ns", part.thread_ns},
           {"flops", part.flops},
           {"cause", part.cause}};
@@ -39,7 +43,8 @@ Json TokenJson(const audit::Token& token) {
 Json CauseJson(const audit::Cause& cause) {
   return {{"kind", cause.kind},         {"role", cause.role},
           {"format", cause.format},     {"recoverable_ns", cause.recoverable_ns},
-          {"evidence", cause.evidence}, {"lever", cause.lever}};
+          {"evidence", cause.evidence}, {"lever", cause.lever},
+          {"finding", cause.is_finding}};
 }
 
 Json ThreadJson(const audit::ThreadTime& thread) {
@@ -85,11 +90,13 @@ Json StepRows(const audit::Account& account) {
 
 Json AccountJson(const audit::Account& account, bool rows) {
   Json parts = Json::array();
-  for (const audit::Part& part : account.parts) parts.push_back(PartJson(part));
+  for (const audit::Part& part : account.parts) parts.push_back(PartJson(account, part));
   return {{"depth", account.depth},
           {"read_bandwidth_gb_s", account.read_bandwidth_gb_s},
           {"band", account.band},
           {"cached_share", account.cached_share},
+          {"alone_before_gb_s", account.alone_before_gb_s},
+          {"alone_after_gb_s", account.alone_after_gb_s},
           {"pairs", account.pairs},
           {"pairs_used", account.pairs_used},
           {"tok_s", account.TokensPerSecond()},
@@ -152,6 +159,7 @@ Json AuditDocument(const AuditSubject& subject, const audit::Audit& audit, bool 
             {"stamp_ns", audit.stamp_ns},
             {"stamps_per_thread", audit.stamps},
             {"residual_budget", audit::kResidualBudget},
+            {"finding_share", audit::kFindingShare},
             {"seed", audit.seed}}},
           {"environment", EnvironmentJson(audit)},
           {"depths", std::move(depths)}};

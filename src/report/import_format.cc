@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/printable.h"
 #include "report/table.h"
@@ -30,9 +32,9 @@ std::string Paragraph(std::string_view text, std::string_view format) {
   return format == "md" ? fmt::format("- {}\n", text) : Wrap(fmt::format("- {}", text), 2) + "\n";
 }
 
-// Rows of one name and kind together, by time.
+// Rows of one name, kind and group together, by time.
 struct Sum {
-  std::string name;
+  std::string name, group;
   RowKind kind = RowKind::kKernel;
   double calls = 0, ns = 0;
   bool timed = true;
@@ -40,10 +42,11 @@ struct Sum {
 };
 
 std::vector<Sum> Sums(const Imported& imported) {
-  std::map<std::pair<RowKind, std::string>, Sum> sums;
+  std::map<std::tuple<RowKind, std::string, std::string>, Sum> sums;
   for (const imports::Row& row : imported.rows) {
-    Sum& sum = sums[{row.kind, row.name}];
+    Sum& sum = sums[{row.kind, row.name, row.group}];
     sum.name = row.name;
+    sum.group = row.group;
     sum.kind = row.kind;
     sum.calls += row.calls;
     sum.ns += row.total_ns.value_or(0);
@@ -56,13 +59,27 @@ std::vector<Sum> Sums(const Imported& imported) {
   return list;
 }
 
+constexpr std::array kRowKinds{RowKind::kKernel, RowKind::kCopy, RowKind::kHostCall, RowKind::kOperation};
+
+// Whether the file tells several devices or processes apart.
+bool HasGroups(const Imported& imported) {
+  return std::ranges::any_of(kRowKinds, [&](RowKind kind) { return GroupsOf(imported, kind).size() > 1; });
+}
+
 std::string RowsTable(const Imported& imported, std::string_view format) {
   const std::vector<Sum> sums = Sums(imported);
-  Table table({{"what", "what", Align::kLeft}, {"name", "name", Align::kLeft}, {"calls", "calls"}, {"µs", "total_us"}});
+  std::vector<Column> columns{
+      {"what", "what", Align::kLeft}, {"name", "name", Align::kLeft}, {"calls", "calls"}, {"µs", "total_us"}};
+  const bool groups = HasGroups(imported);
+  if (groups) columns.insert(columns.begin() + 1, {"where", "group", Align::kLeft});
+  Table table(std::move(columns));
   for (std::size_t i = 0; i < std::min(sums.size(), kMostRows); ++i) {
     const Sum& sum = sums[i];
-    table.Add({std::string(RowKindName(sum.kind)), base::Printable(sum.name, kNameWidth),
-               fmt::format("{:g}", sum.calls), sum.timed ? Decimal(sum.ns / 1e3, 1) : std::string("no time")});
+    std::vector<Cell> cells{std::string(RowKindName(sum.kind)), base::Printable(sum.name, kNameWidth),
+                            fmt::format("{:g}", sum.calls),
+                            sum.timed ? Decimal(sum.ns / 1e3, 1) : std::string("no time")};
+    if (groups) cells.insert(cells.begin() + 1, base::Printable(sum.group, 40));
+    table.Add(std::move(cells));
   }
   std::string text = Shown(table, format);
   if (sums.size() > kMostRows) text += fmt::format("and {} more names (-o json has all)\n", sums.size() - kMostRows);
@@ -77,18 +94,32 @@ std::string RowsTable(const Imported& imported, std::string_view format) {
 
 std::string TotalsText(const Imported& imported) {
   std::string text;
-  for (const RowKind kind : {RowKind::kKernel, RowKind::kCopy, RowKind::kHostCall, RowKind::kOperation}) {
-    const imports::Totals totals = TotalsOf(imported, kind);
-    if (totals.rows == 0) continue;
-    text += fmt::format("{}: {} names, {:g} calls, {}\n",
-                        kind == RowKind::kHostCall ? "host calls" : fmt::format("{}s", RowKindName(kind)), totals.names,
-                        totals.calls, totals.untimed == totals.rows ? "no times" : Duration(totals.ns));
+  const bool several = HasGroups(imported);
+  for (const RowKind kind : kRowKinds) {
+    for (const std::string& group : GroupsOf(imported, kind)) {
+      const imports::Totals totals = TotalsOf(imported, kind, group);
+      const std::string what = kind == RowKind::kHostCall ? "host calls" : fmt::format("{}s", RowKindName(kind));
+      text += Wrap(fmt::format("{}{}: {} names, {:g} calls, {}", what,
+                               several && !group.empty() ? " of " + base::Printable(group, 60) : "", totals.names,
+                               totals.calls, totals.untimed == totals.rows ? "no times" : Duration(totals.ns)),
+                   2) +
+              "\n";
+    }
   }
-  if (const auto timeline = TimelineOf(imported)) {
-    text += Wrap(fmt::format("kernels from first start to last end {}: at least one runs {}, gaps {}, overlap {}",
+  for (const std::string& group : GroupsOf(imported, RowKind::kKernel)) {
+    const auto timeline = TimelineOf(imported, group);
+    if (!timeline) continue;
+    text += Wrap(fmt::format("kernels{} from first start to last end {}: at least one runs {}, gaps {}, overlap {}",
+                             several && !group.empty() ? " of " + base::Printable(group, 60) : "",
                              Duration(timeline->span_ns), Duration(timeline->union_ns), Duration(timeline->gaps_ns),
                              Duration(timeline->overlap_ns)),
                  2) +
+            "\n";
+  }
+  if (several) {
+    text += Wrap(
+                "The file has several devices, processes or channels: each is an account of its own, and nothing is "
+                "added up over them.") +
             "\n";
   }
   return text;
@@ -132,7 +163,8 @@ std::string AttributionText(const audit::Attribution& attribution, std::string_v
                fmt::format("{:g}", kernel.calls), Decimal(kernel.total_ns / 1e3, 2)});
   }
   std::string text =
-      fmt::format("One token of {:g}: attributed {}, unattributed {}\n\n{}", attribution.tokens,
+      fmt::format("One token of {:g}{}: attributed {}, unattributed {}\n\n{}", attribution.tokens,
+                  attribution.group.empty() ? "" : ", " + base::Printable(attribution.group, 40),
                   Duration(attribution.attributed_ns), Duration(attribution.unattributed_ns), Shown(table, format));
   for (const audit::AttributedKernel& kernel : attribution.kernels) {
     if (kernel.part.empty())
@@ -175,21 +207,42 @@ Json AttributionJson(const audit::Attribution& attribution) {
                        {"part", kernel.part.empty() ? Json(nullptr) : Json(kernel.part)},
                        {"why", kernel.why}});
   }
-  return {{"tokens", attribution.tokens},
+  return {{"group", attribution.group},
+          {"tokens", attribution.tokens},
           {"attributed_ns", attribution.attributed_ns},
           {"unattributed_ns", attribution.unattributed_ns},
           {"kernels", std::move(kernels)}};
 }
 
+Json SumJson(const imports::Totals& sum) {
+  return {{"rows", sum.rows},
+          {"names", sum.names},
+          {"calls", sum.calls},
+          {"total_ns", sum.untimed == sum.rows ? Json(nullptr) : Json(sum.ns)}};
+}
+
+Json TimelineJson(const imports::Timeline& timeline) {
+  return {{"span_ns", timeline.span_ns},
+          {"union_ns", timeline.union_ns},
+          {"gaps_ns", timeline.gaps_ns},
+          {"overlap_ns", timeline.overlap_ns}};
+}
+
+// Of a kind with several groups there is no total: each group has its own.
 Json TotalsJson(const Imported& imported) {
   Json totals = Json::object();
-  for (const RowKind kind : {RowKind::kKernel, RowKind::kCopy, RowKind::kHostCall, RowKind::kOperation}) {
-    const imports::Totals sum = TotalsOf(imported, kind);
-    if (sum.rows == 0) continue;
-    totals[std::string(RowKindName(kind))] = {{"rows", sum.rows},
-                                              {"names", sum.names},
-                                              {"calls", sum.calls},
-                                              {"total_ns", sum.untimed == sum.rows ? Json(nullptr) : Json(sum.ns)}};
+  for (const RowKind kind : kRowKinds) {
+    const std::vector<std::string> groups = GroupsOf(imported, kind);
+    if (groups.empty()) continue;
+    Json& of_kind = totals[std::string(RowKindName(kind))];
+    if (groups.size() == 1) of_kind = SumJson(TotalsOf(imported, kind));
+    for (const std::string& group : groups) {
+      Json sum = SumJson(TotalsOf(imported, kind, group));
+      sum["group"] = group;
+      const auto timeline = kind == RowKind::kKernel ? TimelineOf(imported, group) : std::nullopt;
+      if (timeline) sum["timeline"] = TimelineJson(*timeline);
+      of_kind["groups"].push_back(std::move(sum));
+    }
   }
   return totals;
 }
@@ -208,13 +261,14 @@ std::string ImportJson(const ShownImport& shown) {
                    {"totals", TotalsJson(imported)}, {"rates", std::move(rates)},
                    {"facts", std::move(facts)},      {"rows", std::move(rows)},
                    {"refused", std::move(refused)},  {"notes", imported.notes}};
-  if (const auto timeline = TimelineOf(imported)) {
-    document["timeline"] = {{"span_ns", timeline->span_ns},
-                            {"union_ns", timeline->union_ns},
-                            {"gaps_ns", timeline->gaps_ns},
-                            {"overlap_ns", timeline->overlap_ns}};
+  const std::vector<std::string> groups = GroupsOf(imported, RowKind::kKernel);
+  if (groups.size() == 1) {
+    if (const auto timeline = TimelineOf(imported, groups.front())) document["timeline"] = TimelineJson(*timeline);
   }
-  if (shown.attribution) document["attribution"] = AttributionJson(*shown.attribution);
+  if (shown.attributions.size() == 1) document["attribution"] = AttributionJson(shown.attributions.front());
+  for (const audit::Attribution& attribution : shown.attributions) {
+    document["attributions"].push_back(AttributionJson(attribution));
+  }
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -268,7 +322,7 @@ std::string ImportReport(const ShownImport& shown, std::string_view format) {
   if (!imported.rates.empty()) text += RatesTable(imported, format) + "\n";
   if (!imported.rows.empty()) text += RowsTable(imported, format) + "\n" + TotalsText(imported) + "\n";
   if (!imported.facts.empty()) text += FactsText(imported) + "\n";
-  if (shown.attribution) text += AttributionText(*shown.attribution, format) + "\n";
+  for (const audit::Attribution& attribution : shown.attributions) text += AttributionText(attribution, format) + "\n";
   for (const imports::Refused& one : imported.refused) {
     text += Paragraph(fmt::format("line {} left out: {}", one.line, one.reason), format);
   }

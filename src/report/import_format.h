@@ -14,7 +14,7 @@ namespace boltbeam::report {
 struct ShownImport {
   std::string file;
   imports::Imported imported;
-  std::optional<audit::Attribution> attribution;  // when a model was named
+  std::vector<audit::Attribution> attributions;  // when a model was named: of each device and process
 };
 
 /// format: text, md or json.

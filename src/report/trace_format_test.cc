@@ -29,7 +29,7 @@ TEST(TraceFormat, IsAChromeTrace) {
   ASSERT_TRUE(imported) << imported.error().Message();
   EXPECT_EQ(imports::TotalsOf(*imported, imports::RowKind::kKernel).rows, 4U);
   EXPECT_NEAR(imports::TotalsOf(*imported, imports::RowKind::kKernel).ns, 2 * (200 + 500 + 240 + 500), 1e-6);
-  const auto timeline = imports::TimelineOf(*imported);
+  const auto timeline = imports::TimelineOf(*imported, imported->rows.front().group);
   ASSERT_TRUE(timeline);
   EXPECT_NEAR(timeline->span_ns, 2 * 850, 1e-6);
   const auto document = nlohmann::json::parse(text);

@@ -61,6 +61,71 @@ for (const chart of document.querySelectorAll('.chart')) {
 return found;
 """
 
+# Text of the page itself, tables among it: what is drawn on other text, outside of its cell, or beyond a box that
+# does not scroll. A table that is wider than the screen must be in a box that scrolls, by keyboard too, and shows it.
+WORDS = """
+const found = [], boxes = [];
+const clip = (node) => {
+  let area = {left: 0, right: document.documentElement.clientWidth, scrolls: false};
+  for (let e = node.parentElement; e; e = e.parentElement) {
+    const style = getComputedStyle(e);
+    if (style.overflowX === 'visible') continue;
+    const box = e.getBoundingClientRect();
+    area = {left: Math.max(area.left, box.left), right: Math.min(area.right, box.right),
+            scrolls: area.scrolls || style.overflowX === 'auto' || style.overflowX === 'scroll'};
+  }
+  return area;
+};
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+  const parent = node.parentElement;
+  if (!node.textContent.trim() || parent.closest('script, style, svg, [hidden]') || !parent.checkVisibility()) continue;
+  if (parent.closest('details:not([open])') && !parent.closest('summary')) continue;
+  const area = clip(node), cell = parent.closest('td, th'), range = document.createRange();
+  range.selectNodeContents(node);
+  for (const box of range.getClientRects()) {
+    if (box.width === 0) continue;
+    const says = node.textContent.trim().slice(0, 40);
+    if (!area.scrolls && (box.right > area.right + 1 || box.left < area.left - 1)) found.push('cut: ' + says);
+    if (cell) {
+      const frame = cell.getBoundingClientRect();
+      if (box.right > frame.right + 1 || box.left < frame.left - 1 || box.bottom > frame.bottom + 2) found.push('out of its cell: ' + says);
+    }
+    const left = Math.max(box.left, area.left), right = Math.min(box.right, area.right);
+    if (right - left > 2) boxes.push({left, right, top: box.top, bottom: box.bottom, node, says});
+  }
+}
+boxes.sort((a, b) => a.top - b.top);
+for (let i = 0; i < boxes.length; ++i) {
+  for (let k = i + 1; k < boxes.length && boxes[k].top < boxes[i].bottom - 4; ++k) {
+    const a = boxes[i], b = boxes[k];
+    if (a.node !== b.node && Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2) found.push('on one another: ' + a.says + ' / ' + b.says);
+  }
+}
+for (const table of document.querySelectorAll('table')) {
+  if (!table.checkVisibility() || table.scrollWidth === 0) continue;
+  const box = table.parentElement, style = getComputedStyle(box);
+  if (table.scrollWidth <= box.clientWidth + 1) continue;
+  if (style.overflowX !== 'auto') found.push('a wide table that does not scroll: ' + table.textContent.slice(0, 40));
+  if (box.tabIndex !== 0) found.push('a wide table that no key reaches: ' + table.textContent.slice(0, 40));
+  if (style.backgroundImage === 'none') found.push('a wide table that does not show it: ' + table.textContent.slice(0, 40));
+}
+return found;
+"""
+POINTS = """
+const data = JSON.parse(document.getElementById('account').textContent), found = [];
+for (const chart of document.querySelectorAll('.chart[data-chart=roofline]')) {
+  if (chart.closest('[hidden]')) continue;
+  const parts = data.depths[chart.dataset.index].parts.length;
+  const points = chart.querySelectorAll('.mark-symbol path').length;
+  if (points !== parts) found.push(points + ' points for ' + parts + ' parts');
+}
+return found;
+"""
+SHOWN = """
+return [[...document.querySelectorAll('section')].map((s) => s.hidden), [...document.querySelectorAll('details')].map((d) => d.open)];
+"""
+
 
 def open_browser(width, dark):
     options = webdriver.ChromeOptions()
@@ -81,7 +146,8 @@ def check(driver, where, problems):
     empty = driver.execute_script(
         "return [...document.querySelectorAll('.chart')].filter((c) => !c.closest('[hidden]') && !c.querySelector('svg')).map((c) => c.dataset.chart)")
     problems += [f"{where}: chart {name} is not drawn" for name in empty]
-    for what, script in (("wider than the screen", OVERFLOWING), ("cut", CUT), ("on one another", OVERLAPPING)):
+    for what, script in (("wider than the screen", OVERFLOWING), ("cut", CUT), ("on one another", OVERLAPPING),
+                         ("text", WORDS), ("roofline", POINTS)):
         problems += [f"{where}: {what}: {text}" for text in driver.execute_script(script)[:8]]
 
 
@@ -113,8 +179,14 @@ def visit(page, width, dark, folder, problems):
         if driver.execute_script("return [...document.querySelectorAll('details')].filter((d) => !d.closest('[hidden]') && !d.open).length"):
             problems.append(f"{where}: a table that does not unfold")
         check(driver, where + ", unfolded", problems)
+        picture(driver, width, f"{width}-{'dark' if dark else 'light'}-unfolded", folder)
+        shown = driver.execute_script(SHOWN)
         driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
         check(driver, where + ", for print", problems)
+        driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+        if driver.execute_script(SHOWN) != shown:
+            problems.append(f"{where}: after printing it is not as before")
+        check(driver, where + ", after print", problems)
         problems += [f"{where}: console: {entry['message']}" for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
         for entry in driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]

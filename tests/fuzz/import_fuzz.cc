@@ -33,7 +33,7 @@ void TryImport(std::string_view bytes) {
   for (const imports::Rate& rate : imported->rates) Require(Finite(rate.tok_s) && Finite(rate.checked));
   const audit::PartFloor floors[] = {{"a", "F32", 4, 4096, 0}, {"b", "F32", 4, 8192, 0}};
   const audit::Attribution attribution = audit::Attribute(*imported, floors, 0);
-  const report::ShownImport shown{"fuzz", std::move(*imported), attribution};
+  const report::ShownImport shown{"fuzz", std::move(*imported), {attribution}};
   for (const char* format : {"text", "md", "json"}) Require(!report::ImportReport(shown, format).empty());
 }
 

@@ -19,17 +19,20 @@ struct Kernel {
   std::optional<double> bytes;  // of one launch
 };
 
-// Rows of one name, grid and bytes are one kernel: a name alone may hold several.
-std::vector<Kernel> Kernels(const imports::Imported& imported) {
+// Rows of one name and grid are one kernel, or of one name and bytes: a name alone may hold several. Bytes that were
+// counted differ a little from launch to launch: their mean.
+std::vector<Kernel> Kernels(const imports::Imported& imported, const std::string& group) {
   std::map<std::string, Kernel> kernels;
   for (const imports::Row& row : imported.rows) {
-    if (row.kind != imports::RowKind::kKernel || !row.total_ns) continue;
-    const std::string key = fmt::format("{}|{}", row.name, row.bytes ? fmt::format("{}", *row.bytes) : row.group);
+    if (row.kind != imports::RowKind::kKernel || !row.total_ns || row.group != group) continue;
+    const std::string told = row.launch.empty() && row.bytes ? fmt::format("{}", *row.bytes) : row.launch;
+    const std::string key = fmt::format("{}|{}", row.name, told);
     Kernel& kernel = kernels[key];
     kernel.name = row.name;
+    if (row.bytes)
+      kernel.bytes = (kernel.bytes.value_or(0) * kernel.calls + *row.bytes * row.calls) / (kernel.calls + row.calls);
     kernel.calls += row.calls;
     kernel.ns += *row.total_ns;
-    kernel.bytes = row.bytes;
   }
   std::vector<Kernel> list;
   for (auto& [key, kernel] : kernels) list.push_back(std::move(kernel));
@@ -68,9 +71,11 @@ std::string Names(const std::vector<const PartFloor*>& parts) {
 
 }  // namespace
 
-Attribution Attribute(const imports::Imported& imported, std::span<const PartFloor> floors, double tokens) {
-  const std::vector<Kernel> kernels = Kernels(imported);
+Attribution Attribute(const imports::Imported& imported, std::span<const PartFloor> floors, double tokens,
+                      const std::string& group) {
+  const std::vector<Kernel> kernels = Kernels(imported, group);
   Attribution attribution;
+  attribution.group = group;
   attribution.tokens = tokens > 0 ? tokens : TokensIn(kernels);
   std::map<const PartFloor*, std::size_t> rivals;  // kernels that can be this part
   std::vector<std::vector<const PartFloor*>> candidates;

@@ -20,14 +20,16 @@ struct AttributedKernel {
 };
 
 struct Attribution {
+  std::string group;                              // of the trace: its device and process
   double tokens = 0;                              // that the trace was taken to hold
   std::vector<AttributedKernel> kernels;          // by time
   double attributed_ns = 0, unattributed_ns = 0;  // of a token
 };
 
 /// floors: of the model's token. tokens: that the trace holds; 0: the largest number at which every kernel still runs a
-/// whole number of times in each.
-Attribution Attribute(const imports::Imported& imported, std::span<const PartFloor> floors, double tokens);
+/// whole number of times in each. Of one group of the trace: a process or a device has a token of its own.
+Attribution Attribute(const imports::Imported& imported, std::span<const PartFloor> floors, double tokens,
+                      const std::string& group = {});
 
 /// The same of single operations that were matched by kind and shape: a region each, and what has no count.
 Attribution Attribute(const Matching& matching);

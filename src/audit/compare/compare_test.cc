@@ -10,6 +10,7 @@
 #include "audit/compare/matching.h"
 #include "audit/compare/peer.h"
 #include "audit/compare/stored.h"
+#include "audit/floors.h"
 #include "model/model.h"
 #include "report/compare_format.h"
 #include "test_model.h"
@@ -141,6 +142,35 @@ TEST(Attribution, TwoKernelsForOnePartStayUnattributed) {
   EXPECT_NE(attribution.kernels[2].why.find("fit no part"), std::string::npos);
 }
 
+// Of Nsight Compute every launch is a row with bytes of its own: what groups them is name and grid, never its number.
+TEST(Attribution, LaunchesOfOneGridAreOneKernelAndDevicesStayApart) {
+  const std::vector<PartFloor> floors = {{"ffn_down", "Q6_K", 2, 2000, 0}, {"lm_head", "Q6_K", 1, 9000, 0}};
+  imports::Imported imported;
+  const auto add = [&](const std::string& group, const std::string& launch, double bytes, double ns) {
+    imports::Row row;
+    row.name = "gemv";
+    row.group = group;
+    row.launch = launch;
+    row.bytes = bytes;
+    row.total_ns = ns;
+    imported.rows.push_back(row);
+  };
+  for (const char* device : {"device 0", "device 1"}) {
+    add(device, "(8, 1, 1)", 990, 10);
+    add(device, "(8, 1, 1)", 1010, 12);
+    add(device, "(64, 1, 1)", 9000, 90);
+  }
+  for (const std::string& group : imports::GroupsOf(imported, imports::RowKind::kKernel)) {
+    const Attribution attribution = Attribute(imported, floors, 1, group);
+    EXPECT_EQ(attribution.group, group);
+    ASSERT_EQ(attribution.kernels.size(), 2U);
+    EXPECT_EQ(attribution.kernels[0].part, "lm_head Q6_K");
+    EXPECT_EQ(attribution.kernels[1].part, "ffn_down Q6_K") << attribution.kernels[1].why;
+    EXPECT_EQ(attribution.kernels[1].calls, 2);
+    EXPECT_EQ(attribution.attributed_ns, 112);
+  }
+}
+
 TimedOperation Timed(const std::string& kind, const std::string& parameters, double us) {
   auto operation = imports::ParseOperation(kind, parameters);
   EXPECT_TRUE(operation) << kind;
@@ -151,6 +181,9 @@ TEST(Matching, CountsComeFromOurGraphAndNeverFromNames) {
   model::TestModel file("llama");  // 2 layers, hidden 256, ffn 512, 4 heads of 64, 2 KV heads, vocabulary 320
   const auto model = model::Model::Load(file.Write());
   ASSERT_TRUE(model) << model.error().Message();
+  for (const PartFloor& floor : PartFloors(*model, 0, {})) {
+    EXPECT_EQ(floor.flops, floor.role == "embed" ? 2U * 256 : floor.flops) << "a row is unpacked";
+  }
   const auto mm = [](int k, int n) {
     return "name=x,type=f32,ne=[" + std::to_string(n) + ",1,1,1],op_params=[],sources=q8_0[" + std::to_string(k) + "," +
            std::to_string(n) + ",1,1],f32[" + std::to_string(k) + ",1,1,1]";

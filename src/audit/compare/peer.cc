@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr double kNsPerSecond = 1e9;
 constexpr std::uint64_t kPromptTokens = 13;  // no tensor of a model has this side
 constexpr std::uint64_t kKvStep = 256;       // positions by which its cache grows
+constexpr double kTimingsPerWindow = 3;      // of time
 constexpr std::uint64_t kFewRows = 64;       // of a table whose time is mostly what an operation costs by itself
 constexpr const char* kBench = "llama-bench";
 
@@ -104,9 +105,9 @@ class OperationTimer {
     return LinesOfOneToken(exported, kPromptTokens);
   }
 
-  // A window of tokens first, unless windows have had more time than timings.
+  // A window of tokens first, unless windows have had their share of the time.
   Result<std::vector<TimedOperation>> Time(const std::string& lines) {
-    if (timing_.between && between_s_ <= timed_s_) {
+    if (timing_.between && kTimingsPerWindow * between_s_ <= timed_s_) {
       const std::uint64_t begin = base::MonotonicNs();
       BOLTBEAM_TRY(timing_.between());
       between_s_ += base::SecondsSince(begin);

@@ -45,7 +45,7 @@ struct PartTiming {
   std::uint64_t depth = 0;       // for how long a cache the operations are exported
   std::uint64_t positions = 1;   // that attention reads, the token's own among them: the mean over a window
   std::uint64_t cold_bytes = 0;  // tables timed together, more than any cache keeps; 0: only hot ones
-  // Run before each timing, at most for as long as the timings take: windows of tokens among the parts.
+  // Run before each timing, at most a third as long as the timings take: windows of tokens among the parts.
   std::function<Result<void>()> between;
 };
 

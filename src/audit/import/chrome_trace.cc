@@ -58,7 +58,16 @@ Row RowOf(const Json& event, RowKind kind) {
   row.kind = kind;
   row.name = TextAt(event, "name").value_or("");
   row.line = 1;
-  if (const Json* arguments = ObjectAt(event, "args"); arguments != nullptr) row.bytes = NumberAt(*arguments, "bytes");
+  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.0f}", *value) : ""; };
+  std::string device;
+  if (const Json* arguments = ObjectAt(event, "args"); arguments != nullptr) {
+    row.bytes = NumberAt(*arguments, "bytes");
+    device = number(NumberAt(*arguments, "device"));
+    if (const Json* grid = ObjectAt(*arguments, "grid"); grid != nullptr) row.launch = grid->dump();
+  }
+  // Some tools put the device where others have the process.
+  const std::string process = number(NumberAt(event, "pid"));
+  row.group = GroupOf(device, device == process ? "" : process);
   return row;
 }
 

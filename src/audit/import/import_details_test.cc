@@ -37,7 +37,7 @@ TEST(Imports, NsysTraceKeepsNamesAndSizes) {
 
 TEST(Imports, NsysSummaryIsNoTrace) {
   const Imported imported = Good("nsys/cuda_gpu_kern_sum-2024.6-llama8b.csv");
-  EXPECT_FALSE(TimelineOf(imported));
+  EXPECT_FALSE(TimelineOf(imported, {}));
   EXPECT_TRUE(Notes(imported, "no start times"));
   EXPECT_EQ(imported.rows.front().name, "flash_attention_prefill_f16");
   EXPECT_EQ(imported.rows.front().total_ns, 99385786);
@@ -103,11 +103,16 @@ TEST(Imports, NsightComputeMetrics) {
 }
 
 TEST(Imports, RocprofTimes) {
-  const auto stream = TimelineOf(Good("rocprof/v3-kernel_trace-2025-stream.csv"));
+  const auto timeline = [](const std::string& file) {
+    const Imported imported = Good(file);
+    EXPECT_EQ(GroupsOf(imported, RowKind::kKernel).size(), 1U);
+    return TimelineOf(imported, imported.rows.front().group);
+  };
+  const auto stream = timeline("rocprof/v3-kernel_trace-2025-stream.csv");
   ASSERT_TRUE(stream);
   EXPECT_EQ(stream->span_ns, 431632);
   EXPECT_EQ(stream->overlap_ns, 0);
-  const auto agents = TimelineOf(Good("rocprof/v3-kernel_trace-agent-string.csv"));
+  const auto agents = timeline("rocprof/v3-kernel_trace-agent-string.csv");
   ASSERT_TRUE(agents);
   EXPECT_EQ(agents->span_ns, 144400);
   const Imported cut = Good("rocprof/tricky-v3-kernel_trace-missing-end.csv");
@@ -121,7 +126,55 @@ TEST(Imports, RocprofTimes) {
   EXPECT_GE(TotalsOf(calls, RowKind::kHostCall).rows, 10U);
   EXPECT_NEAR(Good("rocprof/v1-pmc-timestamp-results.csv").rows.front().bytes.value_or(0), 9429.1875 * 1024, 1);
   EXPECT_TRUE(Notes(Good("rocprof/v3-kernel_stats.csv"), "46.39 %"));
-  EXPECT_EQ(Good("rocprof/v1-openmp-results.csv").rows.front().group, "2");
+  EXPECT_EQ(Good("rocprof/v1-openmp-results.csv").rows.front().group, "device 2, process 3495164");
+}
+
+Imported Read(const std::string& text) {
+  auto imported = ImportText("two", text);
+  EXPECT_TRUE(imported) << (imported ? "" : imported.error().Message());
+  return imported ? std::move(*imported) : Imported{};
+}
+
+// Two devices at once are no overlap of either, and their times are no sum.
+void ExpectTwo(const Imported& imported, const std::string& first, const std::string& second) {
+  const std::vector<std::string> groups = GroupsOf(imported, RowKind::kKernel);
+  ASSERT_EQ(groups, (std::vector<std::string>{first, second}));
+  for (const std::string& group : groups) {
+    EXPECT_EQ(TotalsOf(imported, RowKind::kKernel, group).rows, 1U) << group;
+    EXPECT_EQ(TotalsOf(imported, RowKind::kKernel, group).ns, 1000) << group;
+    const auto timeline = TimelineOf(imported, group);
+    ASSERT_TRUE(timeline) << group;
+    EXPECT_EQ(timeline->overlap_ns, 0) << group;
+    EXPECT_EQ(timeline->span_ns, 1000) << group;
+  }
+}
+
+TEST(Imports, DevicesAndProcessesStayApart) {
+  const std::string event = R"({"ph":"X","cat":"kernel","name":"k","ts":5,"dur":1,)";
+  ExpectTwo(Read("[" + event + R"("pid":0,"tid":7,"args":{"device":0}},)" + event +
+                 R"("pid":1,"tid":7,"args":{"device":1}}])"),
+            "device 0", "device 1");
+  ExpectTwo(Read("[" + event + R"("pid":31,"tid":1},)" + event + R"("pid":32,"tid":1}])"), "process 31", "process 32");
+  ExpectTwo(Read("\"Kind\",\"Agent_Id\",\"Kernel_Name\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+                 "\"KERNEL_DISPATCH\",\"Agent 4\",\"k\",5000,6000\n\"KERNEL_DISPATCH\",\"Agent 5\",\"k\",5000,6000\n"),
+            "Agent 4", "Agent 5");
+  const auto tool = [](int pid) {
+    return R"({"metadata":{"pid":)" + std::to_string(pid) +
+           R"(},"kernel_symbols":[{"kernel_id":1,"formatted_kernel_name":"k"}],"buffer_records":{"kernel_dispatch":)"
+           R"([{"start_timestamp":5000,"end_timestamp":6000,"dispatch_info":{"kernel_id":1,"agent_id":{"handle":3}}}]}})";
+  };
+  ExpectTwo(Read("{\"rocprofiler-sdk-tool\":[" + tool(8) + "," + tool(9) + "]}"), "device 3, process 8",
+            "device 3, process 9");
+  const std::string head =
+      "\"ID\",\"Process ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Device\",\"Metric Name\",\"Metric Unit\","
+      "\"Metric Value\"\n";
+  const auto launch = [](int id, int device) {
+    return "\"" + std::to_string(id) + "\",\"9\",\"k\",\"(32, 1, 1)\",\"(8, 1, 1)\",\"" + std::to_string(device) +
+           "\",\"Duration\",\"us\",\"1\"\n";
+  };
+  const Imported ncu = Read(head + launch(0, 0) + launch(1, 1));
+  EXPECT_EQ(GroupsOf(ncu, RowKind::kKernel), (std::vector<std::string>{"device 0, process 9", "device 1, process 9"}));
+  EXPECT_EQ(ncu.rows[0].launch, "(8, 1, 1) (32, 1, 1)");
 }
 
 double MetalNs(const Imported& imported, std::string_view process, std::string_view channel, std::size_t count) {

@@ -1,5 +1,7 @@
 #include "audit/import/imported.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -12,11 +14,27 @@ std::string_view RowKindName(RowKind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
-Totals TotalsOf(const Imported& imported, RowKind kind, std::string_view group) {
+std::string GroupOf(std::string_view device, std::string_view process) {
+  std::string group;
+  if (!device.empty())
+    group = device.front() >= '0' && device.front() <= '9' ? fmt::format("device {}", device) : device;
+  if (!process.empty()) group += fmt::format("{}process {}", group.empty() ? "" : ", ", process);
+  return group;
+}
+
+std::vector<std::string> GroupsOf(const Imported& imported, RowKind kind) {
+  std::vector<std::string> groups;
+  for (const Row& row : imported.rows) {
+    if (row.kind == kind && std::ranges::find(groups, row.group) == groups.end()) groups.push_back(row.group);
+  }
+  return groups;
+}
+
+Totals TotalsOf(const Imported& imported, RowKind kind, std::optional<std::string_view> group) {
   Totals totals;
   std::set<std::string_view> names;
   for (const Row& row : imported.rows) {
-    if (row.kind != kind || (!group.empty() && row.group != group)) continue;
+    if (row.kind != kind || (group && row.group != *group)) continue;
     ++totals.rows;
     names.insert(row.name);
     totals.calls += row.calls;
@@ -27,11 +45,11 @@ Totals TotalsOf(const Imported& imported, RowKind kind, std::string_view group) 
   return totals;
 }
 
-std::optional<Timeline> TimelineOf(const Imported& imported) {
+std::optional<Timeline> TimelineOf(const Imported& imported, std::string_view group) {
   std::vector<std::pair<double, double>> spans;
   double sum = 0;
   for (const Row& row : imported.rows) {
-    if (row.kind != RowKind::kKernel) continue;
+    if (row.kind != RowKind::kKernel || row.group != group) continue;
     if (!row.start_ns || !row.total_ns) return std::nullopt;  // a summary: gaps and overlap can't be told
     spans.emplace_back(*row.start_ns, *row.start_ns + *row.total_ns);
     sum += *row.total_ns;

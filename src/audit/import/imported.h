@@ -25,7 +25,7 @@ std::string_view RowKindName(RowKind kind);
 struct Row {
   RowKind kind = RowKind::kKernel;
   std::string name;
-  std::string group;  // process, device or channel, when the file tells several apart
+  std::string group;  // device and process, or channel: rows of different groups are never added up
   double calls = 1;
   std::optional<double> total_ns;      // of all calls
   std::optional<double> start_ns;      // of a trace's row, on the file's own clock
@@ -34,7 +34,11 @@ struct Row {
   std::string doubt;                   // why a figure can't be true; such a row has no rate
   bool name_cut = false;               // the tool shortened it
   std::size_t line = 0;
+  std::string launch = {};  // grid and block, where the file has them: kernels of one name may differ in them
 };
+
+/// "device 0, process 42"; what the file does not say is left out.
+std::string GroupOf(std::string_view device, std::string_view process);
 
 /// Tokens per second of one test: prompt ("pp512") or generation ("tg128", "tg128 @ d512").
 struct Rate {
@@ -73,13 +77,18 @@ struct Totals {
   std::size_t rows = 0, names = 0, untimed = 0;
   double calls = 0, ns = 0;
 };
-Totals TotalsOf(const Imported& imported, RowKind kind, std::string_view group = {});
+/// Of one group, or without one of all rows.
+Totals TotalsOf(const Imported& imported, RowKind kind, std::optional<std::string_view> group = {});
 
-/// Of the kernels that have a start: union is the time in which at least one ran, never last end minus first start.
+/// The groups that rows of this kind belong to, in the order of the file; one, perhaps without a name, for most files.
+std::vector<std::string> GroupsOf(const Imported& imported, RowKind kind);
+
+/// Of a group's kernels that have a start: union is the time in which at least one ran, never last end minus first
+/// start. Two devices are two groups: what runs at once on both is no overlap of either.
 struct Timeline {
   double span_ns = 0, union_ns = 0, overlap_ns = 0, gaps_ns = 0;
 };
-std::optional<Timeline> TimelineOf(const Imported& imported);
+std::optional<Timeline> TimelineOf(const Imported& imported, std::string_view group);
 
 /// Recognises the kind by the content and reads it. `name` is for messages. kImportUnknown: no reader knows it, and
 /// what it looks like; kImportEmpty: a known kind without figures, and why; kImportDamaged: with the line.

@@ -26,12 +26,12 @@ bool IsShown(std::string_view metric) {
          metric == "launch__registers_per_thread" || metric.find("throughput.avg.pct") != std::string_view::npos;
 }
 
-void TakeMetric(Imported& imported, Row& row, std::string_view metric, std::string_view unit, std::string_view text,
-                Decimal decimal) {
+void TakeMetric(Imported& imported, Row& row, std::string_view id, std::string_view metric, std::string_view unit,
+                std::string_view text, Decimal decimal) {
   const auto value = ParseNumber(text, decimal);
   if (!value) {
     if (text == "n/a") {
-      imported.facts.push_back({fmt::format("kernel {}: {}", row.group, metric), "unsupported on this chip", {}});
+      imported.facts.push_back({fmt::format("kernel {}: {}", id, metric), "unsupported on this chip", {}});
     }
     return;
   }
@@ -42,14 +42,15 @@ void TakeMetric(Imported& imported, Row& row, std::string_view metric, std::stri
     const auto scale = ByteUnit(unit);
     if (scale) row.bytes = row.bytes.value_or(0) + *value * *scale;
   }
-  if (IsShown(metric)) imported.facts.push_back({fmt::format("kernel {}: {} {}", row.group, metric, unit), "", value});
+  if (IsShown(metric)) imported.facts.push_back({fmt::format("kernel {}: {} {}", id, metric, unit), "", value});
 }
 
 Row RowOf(const TextTable& table, const TableRow& from) {
   Row row;
   row.kind = RowKind::kKernel;
   row.name = table.Text(from, {"Kernel Name"});
-  row.group = table.Text(from, {"ID"});
+  row.group = GroupOf(table.Text(from, {"Device"}), table.Text(from, {"Process ID"}));
+  row.launch = fmt::format("{} {}", table.Text(from, {"Grid Size"}), table.Text(from, {"Block Size"}));
   row.line = from.line;
   return row;
 }
@@ -63,8 +64,8 @@ void ReadLong(Imported& imported, const TextTable& table) {
     if (added) imported.rows.push_back(RowOf(table, from));
     const std::string_view metric = table.Text(from, {"Metric Name"});
     rules += metric.empty() ? 1 : 0;
-    TakeMetric(imported, imported.rows[found->second], metric, table.Text(from, {"Metric Unit"}),
-               table.Text(from, {"Metric Value"}), table.decimal);
+    TakeMetric(imported, imported.rows[found->second], table.Text(from, {"ID"}), metric,
+               table.Text(from, {"Metric Unit"}), table.Text(from, {"Metric Value"}), table.decimal);
   }
   if (rules > 0) imported.notes.push_back(fmt::format("{} rows are rules and advice, not figures.", rules));
 }
@@ -78,7 +79,8 @@ Result<void> ReadWide(Imported& imported, const Source& source, const TextTable&
   for (std::size_t i = 1; i < table.rows.size(); ++i) {
     Row row = RowOf(table, table.rows[i]);
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      TakeMetric(imported, row, table.columns[c].name, units.cells[c], table.rows[i].cells[c], table.decimal);
+      TakeMetric(imported, row, table.Text(table.rows[i], {"ID"}), table.columns[c].name, units.cells[c],
+                 table.rows[i].cells[c], table.decimal);
     }
     imported.rows.push_back(std::move(row));
   }

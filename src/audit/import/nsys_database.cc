@@ -41,6 +41,12 @@ std::string CopyName(std::string_view kind) {
   return fmt::format("copy of kind {}", kind);
 }
 
+// A global identifier holds the process in bits 24 to 47, its thread below and the machine above.
+std::string ProcessOf(const std::optional<double>& global) {
+  if (!global || *global <= 0) return {};
+  return fmt::format("{}", (static_cast<std::uint64_t>(*global) >> 24) & 0xFFFFFF);
+}
+
 Result<void> AddRows(Imported& imported, const Database& database, const Names& names, const char* name, RowKind kind) {
   if (!database.HasTable(name)) return {};
   BOLTBEAM_ASSIGN(const TextTable table, database.Read(name));
@@ -57,12 +63,14 @@ Result<void> AddRows(Imported& imported, const Database& database, const Names& 
     row.total_ns = *end - *start;
     row.line = from.line;
     row.bytes = table.Number(from, {"bytes"});
-    row.group = fmt::format("device {}", table.Text(from, {"deviceId"}));
+    const std::string process = ProcessOf(table.Number(from, {"globalPid", "globalTid"}));
+    row.group = GroupOf(table.Text(from, {"deviceId"}), process);
+    row.launch = table.Text(from, {"gridX"});
     if (kind == RowKind::kKernel) {
       row.name = NameOf(names, table.Text(from, {"demangledName", "shortName", "mangledName"}), "kernel");
     } else if (kind == RowKind::kHostCall) {
       row.name = NameOf(names, table.Text(from, {"nameId"}), "call");
-      row.group.clear();
+      row.group = GroupOf({}, process);
     } else {
       row.name = std::string_view(name) == kFills ? "fill" : CopyName(table.Text(from, {"copyKind"}));
     }

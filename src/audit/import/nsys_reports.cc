@@ -28,7 +28,7 @@ void AddSpan(Imported& imported, const TextTable& table, const TableRow& from) {
   Row row;
   row.name = table.Text(from, {"Name"});
   row.kind = IsCopy(row.name) ? RowKind::kCopy : RowKind::kKernel;
-  row.group = table.Text(from, {"Device"});
+  row.group = GroupOf(table.Text(from, {"Device"}), table.Text(from, {"PID"}));
   row.start_ns = table.Time(from, {"Start"});
   row.total_ns = table.Time(from, {"Duration"});
   row.line = from.line;
@@ -64,7 +64,7 @@ void AddSum(Imported& imported, const TextTable& table, const TableRow& from) {
   row.kind = columns.kind;
   row.name = table.Text(from, {columns.name});
   if (columns.kind == RowKind::kKernel && IsCopy(row.name)) row.kind = RowKind::kCopy;
-  row.group = table.Text(from, {"GridXYZ"});
+  row.launch = table.Text(from, {"GridXYZ"});
   row.line = from.line;
   row.name_cut = IsCut(row.name);
   const auto calls = table.Number(from, {columns.calls});

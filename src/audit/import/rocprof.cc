@@ -50,14 +50,19 @@ void AddTraceRow(Imported& imported, const TextTable& table, const TableRow& fro
   Row row;
   row.line = from.line;
   row.name = table.Text(from, {"KernelName", "Kernel_Name"});
-  row.group = table.Text(from, {"Agent_Id", "gpu-id", "GPU_ID"});
+  const std::string_view process = table.Text(from, {"pid", "Process_Id", "PID"});
+  row.group = GroupOf(table.Text(from, {"Agent_Id", "gpu-id", "GPU_ID"}), process);
+  row.launch = fmt::format("{} {}", table.Text(from, {"Grid_Size_X", "grd", "GRD"}),
+                           table.Text(from, {"Workgroup_Size_X", "wgr", "WGR"}));
+  if (row.launch == " ") row.launch.clear();
   if (IsCopies(table)) {
     row.kind = RowKind::kCopy;
     row.name = table.Text(from, {"Direction"});
-    row.group.clear();
+    row.group = GroupOf({}, process);
   } else if (IsCalls(table)) {
     row.kind = RowKind::kHostCall;
     row.name = table.Text(from, {"Function"});
+    row.group = GroupOf({}, process);
   }
   const auto fetched = table.Number(from, {"FetchSize"});  // KB
   if (fetched) row.bytes = *fetched * 1024;
@@ -113,7 +118,7 @@ void ReadPairs(Imported& imported, std::string_view line, std::size_t number) {
   row.line = number;
   row.kind = line.starts_with("Domain(") ? RowKind::kHostCall : RowKind::kKernel;
   row.name = Field(line, row.kind == RowKind::kHostCall ? "Function" : "Kernel_Name");
-  row.group = Field(line, "GPU_ID");
+  row.group = GroupOf(Field(line, "GPU_ID"), {});
   const std::string_view start = line.find("Begin_Timestamp(") == std::string_view::npos
                                      ? Field(line, "Start_Timestamp")
                                      : Field(line, "Begin_Timestamp");

@@ -10,11 +10,30 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Json* ToolOf(const Source& source) {
-  if (source.json().empty()) return nullptr;
+// One for each process.
+std::vector<const Json*> ToolsOf(const Source& source) {
+  std::vector<const Json*> tools;
+  if (source.json().empty()) return tools;
   const Json* tool = ObjectAt(source.json().front(), "rocprofiler-sdk-tool");
-  if (tool != nullptr && tool->is_array()) return tool->empty() ? nullptr : &tool->front();
-  return tool;
+  if (tool != nullptr && tool->is_array()) {
+    for (const Json& one : *tool) tools.push_back(&one);
+  } else if (tool != nullptr) {
+    tools.push_back(tool);
+  }
+  return tools;
+}
+
+std::string Numbered(const std::optional<double>& number) { return number ? fmt::format("{:.0f}", *number) : ""; }
+
+std::string ProcessOf(const Json& tool) {
+  const Json* metadata = ObjectAt(tool, "metadata");
+  return metadata == nullptr ? std::string() : Numbered(NumberAt(*metadata, "pid"));
+}
+
+std::string AgentOf(const Json& dispatch) {
+  const Json* agent = ObjectAt(dispatch, "agent_id");
+  if (agent == nullptr) return {};
+  return agent->is_object() ? Numbered(NumberAt(*agent, "handle")) : Numbered(NumberAt(dispatch, "agent_id"));
 }
 
 std::map<double, std::string> Symbols(const Json& tool) {
@@ -48,8 +67,10 @@ void AddRecords(Imported& imported, const Json& tool, const char* list, RowKind 
     row.start_ns = start;
     row.total_ns = *end - *start;
     row.name = list;
+    row.group = GroupOf({}, ProcessOf(tool));
     if (const Json* dispatch = ObjectAt(record, "dispatch_info"); dispatch != nullptr) {
       const auto id = NumberAt(*dispatch, "kernel_id");
+      row.group = GroupOf(AgentOf(*dispatch), ProcessOf(tool));
       const auto found = id ? names.find(*id) : names.end();
       row.name = found != names.end() ? found->second : fmt::format("kernel {}", id.value_or(0));
     }
@@ -57,13 +78,15 @@ void AddRecords(Imported& imported, const Json& tool, const char* list, RowKind 
   }
 }
 
-bool Knows(const Content& content) { return ToolOf(content.source) != nullptr; }
+bool Knows(const Content& content) { return !ToolsOf(content.source).empty(); }
 
 Result<Imported> Read(const Content& content) {
   Imported imported;
   imported.kind = "rocprofv3 (JSON)";
-  AddRecords(imported, *ToolOf(content.source), "kernel_dispatch", RowKind::kKernel);
-  AddRecords(imported, *ToolOf(content.source), "memory_copy", RowKind::kCopy);
+  for (const Json* tool : ToolsOf(content.source)) {
+    AddRecords(imported, *tool, "kernel_dispatch", RowKind::kKernel);
+    AddRecords(imported, *tool, "memory_copy", RowKind::kCopy);
+  }
   if (imported.rows.empty()) {
     return Fail(Code::kImportEmpty, content.source.name(), "no kernel dispatch in this file",
                 "rocprofv3 --kernel-trace --output-format json");
