@@ -150,7 +150,7 @@ class Finder {
         evidence += fmt::format("; alone {}, out of the caches {}", Us(part.cold_ns), Us(part.hot_ns));
       }
       if (const std::string says = WhatAloneSays(a_, part); says.starts_with("alone")) evidence += "; " + says;
-      if (facts_.latency_ns > 0) evidence += "; " + FlightWords(plan);
+      evidence += FlightWords(plan);
       // Alone it is at its floor: all that speaks against the token is how far beyond the band it is.
       Add(kind, &part, kind == "rate" ? excess : excess - a_.band * part.floor_ns, std::move(evidence),
           kind == "rate" ? "knobs order, prefetch, unroll, vectors" : "knobs prefetch, hint; a quieter machine");
@@ -166,15 +166,17 @@ class Finder {
   /// Little's law: what the memory's rate needs in flight at its latency, against what the kernel's own program asks
   /// for ahead. Its time says nothing of that: it is what is to be explained.
   std::string FlightWords(const PartPlan* plan) const {
+    const roofline::InFlight asked = roofline::InFlightAt(a_.read_bandwidth_gb_s, facts_.latencies);
+    std::string words = InFlightText(asked);
+    if (words.empty()) return {};
     const auto threads = static_cast<double>(std::max<std::size_t>(1, a_.threads.size()));
-    const double needed = roofline::BytesInFlight(a_.read_bandwidth_gb_s, facts_.latency_ns) / threads;
-    std::string words =
-        fmt::format("{:.0f} ns of latency need {:.1f} kB of each thread in flight, ", facts_.latency_ns, needed / 1e3);
+    const double needed = asked.bytes.value_or(asked.bytes_loaded.value_or(0)) / threads;
+    words = fmt::format("; in flight: {}; ", words);
     if (plan == nullptr) return words + "what its kernel keeps there is not known";
     if (plan->ahead_bytes <= 0) {
       return words + "its program asks for none ahead: what the chip fetches by itself is not known";
     }
-    return words + fmt::format("its program asks for {:.1f} kB ahead: {}", plan->ahead_bytes / 1e3,
+    return words + fmt::format("its program asks for {:.1f} kB ahead on each thread: {}", plan->ahead_bytes / 1e3,
                                plan->ahead_bytes < needed ? "too few" : "enough, if the core holds as many requests");
   }
 

@@ -118,22 +118,23 @@ TEST(WhyTest, SlowOutOfTheCachesTooIsInstructions) {
 
 TEST(WhyTest, FastOutOfTheCachesAndSlowAloneIsTheRate) {
   Case c;
-  c.facts.latency_ns = 100;
+  c.facts.latencies = {100, 250};
   Case::Take(c.Down(), 7e6, 7e6, 7e6, 2.5e6);
   const Cause cause = c.Finding();
   EXPECT_EQ(cause.kind, "rate");
   // Two threads; 50 GB/s for 100 ns are 5 kB. Nothing of it comes from the time that is to be explained.
-  EXPECT_NE(cause.evidence.find("need 2.5 kB of each thread in flight, what its kernel keeps there is not known"),
+  EXPECT_NE(cause.evidence.find("5.0 kB asked for by 100 ns (idle), 12.5 kB under way at 250 ns (loaded)"),
             std::string::npos)
       << cause.evidence;
+  EXPECT_NE(cause.evidence.find("what its kernel keeps there is not known"), std::string::npos) << cause.evidence;
   const auto evidence = [&](double ahead_bytes) {
     c.plans = {{.role = "ffn_down", .format = "Q4_K", .geometry = {}, .dot = {}, .best_dot = {}}};
     c.plans[0].ahead_bytes = ahead_bytes;
     return c.Of("rate").evidence;
   };
   EXPECT_NE(evidence(0).find("asks for none ahead: what the chip fetches by itself is not known"), std::string::npos);
-  EXPECT_NE(evidence(1024).find("asks for 1.0 kB ahead: too few"), std::string::npos) << evidence(1024);
-  EXPECT_NE(evidence(4096).find("asks for 4.1 kB ahead: enough"), std::string::npos) << evidence(4096);
+  EXPECT_NE(evidence(1024).find("asks for 1.0 kB ahead on each thread: too few"), std::string::npos) << evidence(1024);
+  EXPECT_NE(evidence(4096).find("asks for 4.1 kB ahead on each thread: enough"), std::string::npos) << evidence(4096);
   c.plans.clear();
   Case::Take(c.Down(), 6.5e6, 6.5e6, 6.5e6, 2.5e6);
   EXPECT_EQ(c.Of("rate").kind, "none") << "as near to the memory's rate as kernels come";
