@@ -1,8 +1,10 @@
 #include "lab_commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -17,9 +19,21 @@ namespace {
 // Far beyond any cache: the probe takes four times the last-level cache of it.
 constexpr std::uint64_t kBeyondCaches = std::uint64_t{1} << 40;
 
+/// What tells one line from another.
 std::string Described(const lab::MachineFit& fit) {
-  return fit.alias + (fit.engine.empty() ? "" : ", " + fit.engine) +
-         (fit.depth == 0 ? "" : fmt::format(", depth {}", fit.depth));
+  std::string text = fit.alias + ", " + fit.device;
+  if (!fit.engine.empty()) text += ", " + fit.engine + (fit.engine_version.empty() ? "" : " " + fit.engine_version);
+  if (fit.threads > 0) text += fmt::format(", {} threads", fit.threads);
+  if (fit.isa != "native") text += ", isa " + fit.isa;
+  if (fit.cache != "f16") text += ", cache " + fit.cache;
+  if (!fit.setup.empty()) text += ", " + fit.setup;
+  return text;
+}
+
+/// What llama-bench says of itself, so that a ladder that goes on knows whether it is the same program.
+Result<std::string> LlamaVersion(const std::string& program) {
+  BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(base::ShellQuoted(program) + " --version 2>&1 || true"));
+  return lab::LlamaBuild(text);
 }
 
 }  // namespace
@@ -54,6 +68,12 @@ void LineFlags::Add(CLI::App& command) {
   command.add_option("--scale", scale, "Bring times to one memory speed by the bandwidth read beside them")
       ->check(CLI::IsMember({"auto", "none", "streamed"}))
       ->capture_default_str();
+  command
+      .add_option_function<double>(
+          "--between", [this](double percent) { options.between = percent / 100; },
+          "Percent (standard deviation) by which another session differs, where the rows hold fewer than three (5)")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PCT");
   command.add_option("--streamed", options.streamed_gb_s, "GB/s that a mere stream reads, instead of the rows'")
       ->check(CLI::PositiveNumber);
   command.add_option("--published", options.published_gb_s, "GB/s of the data sheet, instead of the rows'")
@@ -84,10 +104,18 @@ Result<std::vector<lab::MachineFit>> LineFlags::Fits(const Globals& globals) con
 
 Result<lab::MachineFit> LineFlags::OneFit(const Globals& globals) const {
   BOLTBEAM_ASSIGN(std::vector<lab::MachineFit> fits, Fits(globals));
-  if (fits.size() == 1) return std::move(fits.front());
-  std::string known;
-  for (const lab::MachineFit& fit : fits) known += (known.empty() ? "" : "; ") + Described(fit);
-  return Fail(Code::kUsage, "--alias, --program", fmt::format("{} lines", fits.size()), "one of " + known);
+  std::vector<std::string> kinds;
+  for (const lab::MachineFit& fit : fits) {
+    if (std::ranges::find(kinds, Described(fit)) == kinds.end()) kinds.push_back(Described(fit));
+  }
+  // Several depths of one kind: the one with most models is the line, what the others say of the cache it knows
+  // already.
+  const auto better = [](const lab::MachineFit& one, const lab::MachineFit& other) {
+    return std::pair(one.points.size(), other.depth) > std::pair(other.points.size(), one.depth);
+  };
+  if (kinds.size() == 1) return std::move(*std::ranges::min_element(fits, better));
+  return Fail(Code::kUsage, "--alias, --program", fmt::format("{} lines", kinds.size()),
+              fmt::format("rows of one of: {}", fmt::join(kinds, "; ")));
 }
 
 Result<std::unique_ptr<MemoryProbe>> MemoryProbe::Create(const Globals& globals, std::uint32_t threads) {
@@ -127,15 +155,26 @@ Result<std::vector<std::unique_ptr<lab::Runner>>> RunnerFlags::Make(const Global
     const lab::LoadModel load = [&globals, flags = engine](const model::Model& model, std::uint64_t context) {
       return LoadEngine(globals, model, flags, context);
     };
-    runners.push_back(lab::MakeEngineRunner(load, *probe.bandwidth, Interrupted));
+    const lab::TellSettings settings = [&globals,
+                                        flags = engine](const lab::ModelFacts& facts) -> Result<lab::Settings> {
+      BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(facts.path));
+      BOLTBEAM_ASSIGN(std::string plan, PlanIdentity(globals, model, flags));
+      return lab::Settings{flags.isa.empty() ? "native" : flags.isa, std::move(plan), 0, ""};
+    };
+    runners.push_back(lab::MakeEngineRunner(load, settings, *probe.bandwidth, Interrupted));
   }
   if (!llama.empty()) {
-    const std::string line =
-        fmt::format("{} -m {{}} -p 0 -n {} -d {} -r {} -t {} -o json 2>/dev/null", base::ShellQuoted(llama),
-                    llama_tokens, depth, llama_repetitions, probe.threads);
-    runners.push_back(lab::MakeCommandRunner("llama.cpp", "", line, probe.bandwidth.get()));
+    std::string line = fmt::format("{} -m {{}} -p 0 -n {} -d {} -r {} -t {}", base::ShellQuoted(llama), llama_tokens,
+                                   depth, llama_repetitions, probe.threads);
+    if (engine.CacheName() != "f16") line += fmt::format(" -ctk {} -ctv {}", engine.cache_k, engine.cache_v);
+    BOLTBEAM_ASSIGN(std::string version, LlamaVersion(llama));
+    runners.push_back(lab::MakeCommandRunner(
+        {"llama.cpp", std::move(version), line + " -o json 2>/dev/null", {"", "", llama_tokens, ""}},
+        probe.bandwidth.get()));
   }
-  if (!command.empty()) runners.push_back(lab::MakeCommandRunner(program, "", command, probe.bandwidth.get()));
+  if (!command.empty()) {
+    runners.push_back(lab::MakeCommandRunner({program, "", command, {"", "", 0, command}}, probe.bandwidth.get()));
+  }
   if (!runners.empty()) return runners;
   return Fail(Code::kUsage, "--no-engine", "nothing left to run", "--llama or --command beside it");
 }

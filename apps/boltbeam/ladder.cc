@@ -83,22 +83,27 @@ Result<std::vector<lab::ModelFacts>> FindModels(const Globals& globals, const Ar
   return models;
 }
 
-Result<std::size_t> Import(const Arguments& arguments, const std::string& file) {
-  std::size_t count = 0;
-  for (const std::string& path : arguments.imports) {
-    BOLTBEAM_ASSIGN(const std::string text, base::ReadWholeFile(path));
-    lab::LadderOptions options = arguments.options;
-    BOLTBEAM_ASSIGN(const std::vector<lab::Row> rows, lab::ImportBench(text, path, arguments.options));
-    for (const lab::Row& row : rows) BOLTBEAM_TRY(lab::AppendRow(file, row));
-    count += rows.size();
-  }
-  return count;
-}
-
 Result<std::vector<lab::Row>> EarlierRows(const std::string& file) {
   std::error_code error;
   if (!fs::exists(file, error)) return std::vector<lab::Row>();
   return lab::ReadRows(file);
+}
+
+Result<void> Import(const Arguments& arguments, const std::string& file) {
+  for (const std::string& path : arguments.imports) {
+    BOLTBEAM_ASSIGN(const std::string text, base::ReadWholeFile(path));
+    BOLTBEAM_ASSIGN(std::vector<lab::Row> rows, lab::ImportBench(text, path, arguments.options));
+    const std::size_t found = rows.size();
+    BOLTBEAM_ASSIGN(const std::vector<lab::Row> earlier, EarlierRows(file));
+    const std::vector<lab::Row> fresh = lab::NewRows(std::move(rows), earlier);
+    for (const lab::Row& row : fresh) BOLTBEAM_TRY(lab::AppendRow(file, row));
+    const auto mixtures = std::ranges::count_if(fresh, [](const lab::Row& row) { return row.experts > 0; });
+    std::string note = fmt::format("{}: {} of {} rows imported", path, fresh.size(), found);
+    if (fresh.size() < found) note += fmt::format(", {} were there already", found - fresh.size());
+    if (mixtures > 0) note += fmt::format(", {} of mixtures of experts, which no line takes", mixtures);
+    Note(note);
+  }
+  return {};
 }
 
 Result<void> Climb(const Globals& globals, Arguments arguments, const std::string& file) {
@@ -112,6 +117,7 @@ Result<void> Climb(const Globals& globals, Arguments arguments, const std::strin
   if (!options.published_gb_s) options.published_gb_s = machine.Get("published_bandwidth_gb_s");
   BOLTBEAM_ASSIGN(const auto probe, MemoryProbe::Create(globals, arguments.runners.engine.threads));
   options.visit.threads = probe->threads;
+  BOLTBEAM_ASSIGN(options.visit.cache, arguments.runners.engine.Cache());
   BOLTBEAM_ASSIGN(const auto runners, arguments.runners.Make(globals, *probe, options.visit.depth));
   std::unique_ptr<Progress> progress;
   lab::LadderHooks hooks;
@@ -136,8 +142,7 @@ Result<void> Ladder(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_TRY(RefuseNan("--seconds", arguments.options.visit.seconds));
   BOLTBEAM_TRY(RefuseNan("--budget", arguments.options.budget_s));
   if (!arguments.imports.empty()) {
-    BOLTBEAM_ASSIGN(const std::size_t count, Import(arguments, file));
-    Note(fmt::format("imported {} rows", count));
+    BOLTBEAM_TRY(Import(arguments, file));
     if (arguments.models.empty() && arguments.synth.empty()) return WriteOutput(globals, file + "\n");
   }
   if (arguments.models.empty() && arguments.synth.empty()) {

@@ -31,6 +31,10 @@ struct Arguments {
 };
 
 Result<lab::ModelFacts> FactsOf(const Arguments& arguments) {
+  if (arguments.bytes > 0 && !arguments.model.empty() && lab::IsShapeName(arguments.model)) {
+    return Fail(Code::kUsage, "--bytes", "a shape, whose bytes are known", "one of both, or a file beside it");
+  }
+  if (arguments.bytes > 0 && !arguments.model.empty()) return lab::ReadModelFacts(arguments.model, arguments.bytes);
   if (arguments.bytes > 0) return lab::StatedFacts(arguments.bytes);
   if (arguments.model.empty()) return Fail(Code::kUsage, "predict", "no model", "a GGUF file, NAME:TYPE, or --bytes");
   if (lab::IsShapeName(arguments.model)) return lab::ShapeFacts(arguments.model, arguments.layers);
@@ -38,14 +42,16 @@ Result<lab::ModelFacts> FactsOf(const Arguments& arguments) {
 }
 
 /// A line that somebody states has no scatter, so its forecasts have no interval.
-std::vector<lab::Forecast> StatedForecasts(const Arguments& arguments, const lab::ModelFacts& model) {
+Result<std::vector<lab::Forecast>> StatedForecasts(const Arguments& arguments, const lab::ModelFacts& model) {
+  BOLTBEAM_ASSIGN(const model::CacheFormats cache, arguments.runners.engine.Cache());
   std::vector<lab::Forecast> forecasts;
   for (const std::uint64_t depth : arguments.options.depths) {
-    const std::optional<double> kv = model.kv_bytes(depth);
+    const std::optional<double> kv = model.kv_bytes(depth, cache);
     if (!kv) continue;
     const double bytes = model.weight_bytes + *kv;
     const double seconds = roofline::LineSeconds(arguments.fixed_ms / 1e3, bytes, arguments.bandwidth_gb_s);
-    forecasts.push_back({depth, bytes, {seconds, 0, std::numeric_limits<double>::infinity()}, {}});
+    const measure::Interval none{seconds, 0, std::numeric_limits<double>::infinity()};
+    forecasts.push_back({depth, bytes, *kv, none, none, 0, {}, {}});
   }
   return forecasts;
 }
@@ -75,9 +81,19 @@ Result<void> Check(const Globals& globals, const Arguments& arguments, const lab
                 "rows of this machine (--alias, --ladder)");
   }
   BOLTBEAM_ASSIGN(const auto probe, MemoryProbe::Create(globals, arguments.runners.engine.threads));
+  const auto differs = [](const char* flag, const std::string& line, const std::string& here) {
+    return Fail(Code::kUsage, flag, fmt::format("a line of {}, to be checked with {}", line, here),
+                "the ladder's own setting, or a ladder of this one");
+  };
+  const std::string isa = arguments.runners.engine.isa.empty() ? "native" : arguments.runners.engine.isa;
+  if (fit.threads != 0 && fit.threads != probe->threads) {
+    return differs("--threads", fmt::format("{} threads", fit.threads), std::to_string(probe->threads));
+  }
+  if (fit.isa != isa) return differs("--isa", fit.isa, isa);
   for (report::ForecastRow& row : rows) {
     lab::VisitOptions visit_options = arguments.visit;
     visit_options.depth = row.forecast.depth;
+    BOLTBEAM_ASSIGN(visit_options.cache, arguments.runners.engine.Cache());
     RunnerFlags flags = arguments.runners;
     flags.no_engine = !flags.llama.empty() || !flags.command.empty();  // one program answers
     BOLTBEAM_ASSIGN(const auto runners, flags.Make(globals, *probe, row.forecast.depth));
@@ -87,7 +103,7 @@ Result<void> Check(const Globals& globals, const Arguments& arguments, const lab
                   "the program of the rows: --llama, --command with --name, or neither; or --program");
     }
     BOLTBEAM_ASSIGN(const lab::Visit visit, runners.front()->Run(model, visit_options));
-    row.miss = lab::Compare(fit, model, row.forecast, visit);
+    row.miss = lab::Compare(fit, model, row.forecast, visit, arguments.options.at_gb_s);
     if (row.record.empty()) continue;
     BOLTBEAM_ASSIGN(ledger::Ledger memory, ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home))));
     BOLTBEAM_TRY(memory.AppendMeasurement(lab::ToRecord(fit, model, row.forecast, *row.miss, visit, row.record)));
@@ -121,7 +137,7 @@ Result<void> Predict(const Globals& globals, const Arguments& arguments) {
   if (arguments.bandwidth_gb_s > 0) {
     subject.fixed_ms = arguments.fixed_ms;
     subject.bandwidth_gb_s = arguments.bandwidth_gb_s;
-    forecasts = StatedForecasts(arguments, model);
+    BOLTBEAM_ASSIGN(forecasts, StatedForecasts(arguments, model));
     if (arguments.is_checked) return Fail(Code::kUsage, "--check", "a line that was stated", "a ladder's line");
   } else {
     BOLTBEAM_ASSIGN(fit, arguments.line.OneFit(globals));
@@ -131,6 +147,7 @@ Result<void> Predict(const Globals& globals, const Arguments& arguments) {
     subject.worst_residual_ms = 1e3 * fit->worst_residual_s;
     lab::ForecastOptions options = arguments.options;
     options.confidence = arguments.line.options.confidence;
+    BOLTBEAM_ASSIGN(options.cache, arguments.runners.engine.Cache());
     BOLTBEAM_ASSIGN(forecasts, lab::Predict(*fit, model, options));
     for (const std::string& warning : fit->warnings) Note("warning: " + warning);
   }
@@ -155,7 +172,7 @@ void AddPredict(CLI::App& app, Globals& globals) {
   command
       ->add_option("model", arguments->model, "A GGUF file (its header is enough), or a shape such as qwen3-8b:Q4_K_M")
       ->type_name("MODEL");
-  command->add_option("--bytes", arguments->bytes, "Instead of a model: bytes that a token reads")
+  command->add_option("--bytes", arguments->bytes, "Bytes that a token reads: instead of a model, or of a file's own")
       ->check(CLI::Range(1.0, 1e15));
   command->add_option("--layers", arguments->layers, "Of a shape: only N layers")->check(CLI::Range(1, 1024));
   command

@@ -39,7 +39,7 @@ struct Arguments {
   std::uint64_t depth = 0;
 };
 
-/// The floor of a model on a chip, and from it M*.
+/// The floor of a model on a chip, that of its batch, and M*.
 Result<void> AddFloor(const Globals& globals, const Arguments& arguments, lab::PriceQuestion& question) {
   const base::Paths paths = base::ResolvePaths(globals.home);
   BOLTBEAM_ASSIGN(const chip::Chip chip, arguments.chip.empty()
@@ -50,8 +50,14 @@ Result<void> AddFloor(const Globals& globals, const Arguments& arguments, lab::P
   roofline::BoundOptions options;
   options.depths = {arguments.depth};
   BOLTBEAM_ASSIGN(const roofline::Bound bound, roofline::ComputeBound(model, roof, options));
-  if (!question.floor_tok_s) question.floor_tok_s = bound.pass.limit_tok_s();
   if (!question.crossover) question.crossover = bound.crossover_batch;
+  if (question.floor_tok_s) return {};
+  question.floor_tok_s = bound.pass.limit_tok_s();
+  constexpr double kMostSequences = 1 << 20;
+  if (!(question.batch > 1 && question.batch <= kMostSequences)) return {};
+  options.batch = static_cast<std::uint64_t>(question.batch);
+  BOLTBEAM_ASSIGN(const roofline::Bound together, roofline::ComputeBound(model, roof, options));
+  question.batch_floor_tok_s = together.pass.limit_tok_s();
   return {};
 }
 
@@ -79,7 +85,7 @@ void AddPrice(CLI::App& app, Globals& globals) {
   lab::PriceQuestion& question = arguments->question;
   CLI::App* command = app.add_subcommand("price", "What a token costs: at a rate, at the floor, rented, owned, hosted");
   command->add_option("model", arguments->model, "A GGUF file: its floor prices the gap")->type_name("MODEL");
-  command->add_option("--rate", question.tok_s, "Tokens per second of one sequence")->required();
+  command->add_option("--rate", question.tok_s, "Tokens per second of one sequence by itself")->required();
   command->add_option("--floor-rate", question.floor_tok_s, "Tokens per second at the memory's floor");
   command->add_option("--chip", arguments->chip, "Of the floor: a chip of `boltbeam chip list`, or a JSON file")
       ->type_name("NAME|FILE");

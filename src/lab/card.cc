@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "roofline/formulas.h"
 
@@ -16,6 +17,18 @@ class Lines {
   void Add(std::string label, std::string key, std::optional<double> value, const std::string& shown) {
     lines_.push_back({std::move(label), std::move(key), value ? shown : "unknown", value});
   }
+  void AddInterval(double confidence, const std::string& of, const std::string& key, const measure::Interval& interval,
+                   double scale, const char* unit) {
+    const std::optional<double> low = Finite(interval.low * scale), high = Finite(interval.high * scale);
+    const std::string shown = low && high ? fmt::format("{:.2f} to {:.2f} {}", *low, *high, unit) : "none";
+    lines_.push_back({of.empty() ? fmt::format("  {:.0f} % interval", 100 * confidence) : "  " + of,
+                      key,
+                      shown,
+                      {},
+                      low,
+                      high,
+                      true});
+  }
   std::vector<CardLine> Take() { return std::move(lines_); }
 
  private:
@@ -27,11 +40,6 @@ std::optional<double> Ratio(std::optional<double> part, std::optional<double> wh
 }
 
 std::string Share(std::optional<double> share) { return share ? fmt::format("{:.0f} %", 100 * *share) : ""; }
-
-std::string Interval(double low, double high, double scale, const char* unit) {
-  if (!std::isfinite(low) || !std::isfinite(high)) return "none";
-  return fmt::format("{:.2f} to {:.2f} {}", low * scale, high * scale, unit);
-}
 
 std::optional<double> FactOf(const chip::Chip* machine, const char* name) {
   return machine != nullptr ? machine->Get(name) : std::nullopt;
@@ -63,11 +71,12 @@ Card MakeCard(const MachineFit& fit, const chip::Chip* machine) {
   Lines lines;
   lines.Add("fixed cost per token", "fixed_ms", 1e3 * fit.fixed_s.estimate,
             fmt::format("{:.2f} ms", 1e3 * fit.fixed_s.estimate));
-  lines.Add(fmt::format("  {:.0f} % interval", 100 * fit.confidence), "fixed_ms_high", Finite(1e3 * fit.fixed_s.high),
-            Interval(fit.fixed_s.low, fit.fixed_s.high, 1e3, "ms"));
+  lines.AddInterval(fit.confidence, "", "fixed_ms", fit.fixed_s, 1e3, "ms");
   lines.Add("fitted bandwidth", "bandwidth_gb_s", fitted, fmt::format("{:.1f} GB/s", fitted));
-  lines.Add(fmt::format("  {:.0f} % interval", 100 * fit.confidence), "bandwidth_gb_s_high",
-            Finite(fit.bandwidth_gb_s.high), Interval(fit.bandwidth_gb_s.low, fit.bandwidth_gb_s.high, 1, "GB/s"));
+  lines.AddInterval(fit.confidence, "", "bandwidth_gb_s", fit.bandwidth_gb_s, 1, "GB/s");
+  const double infinity = std::numeric_limits<double>::infinity();
+  lines.AddInterval(fit.confidence, "another session", "next_session_bandwidth_gb_s",
+                    fit.next_session_gb_s.value_or(measure::Interval{fitted, -infinity, infinity}), 1, "GB/s");
   lines.Add("streamed bandwidth", "streamed_gb_s", streamed, fmt::format("{:.1f} GB/s", streamed.value_or(0)));
   lines.Add("published bandwidth", "published_gb_s", published, fmt::format("{:.0f} GB/s", published.value_or(0)));
   lines.Add("fitted of streamed", "fitted_of_streamed", Ratio(fitted, streamed), Share(Ratio(fitted, streamed)));

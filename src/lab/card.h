@@ -15,6 +15,9 @@ struct CardLine {
   std::string label, key;  // key: the field of JSON, with its unit
   std::string shown;       // with its unit, for people; "unknown" when nobody measured it
   std::optional<double> value;
+  /// Of a line that shows an interval and no value: its ends, where they are finite.
+  std::optional<double> low = {}, high = {};
+  bool is_interval = false;
 };
 
 struct Card {

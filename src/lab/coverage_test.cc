@@ -1,9 +1,11 @@
 // Whether the intervals hold what they promise: 2,000 ladders drawn with known numbers.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "lab/fit.h"
+#include "lab/predict.h"
 
 namespace boltbeam::lab {
 namespace {
@@ -109,6 +111,79 @@ TEST(Coverage, ThroughAJumpingMemory) {
   }
   EXPECT_NEAR(fixed, 0.95, kTolerance);
   EXPECT_NEAR(further, 0.95, kTolerance);
+}
+
+// Several sessions, each with its own factor on all times: what is foretold from them must hold for the next one.
+struct Machine {
+  double between = 0.03, of_model = 0.006, of_cell = 0.004;  // standard deviations, as parts of a time
+  std::size_t sessions = 3, models = 6;
+};
+
+Row RowAt(double bytes, std::size_t session, double seconds) {
+  Row row{.model = std::to_string(bytes), .alias = "a", .device = "d", .weight_bytes_per_token = bytes};
+  row.generation_tps = 1 / seconds;
+  row.date = "2026-11-30T" + std::to_string(10 + session) + ":00:00Z";
+  return row;
+}
+
+/// The share of machines whose next session's time of a model that is on no ladder lies inside its interval.
+double HeldInTheNextSession(const Machine& machine, double assumed, double confidence, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(0, 1);
+  const std::vector<double> sizes = {0.39e9, 1.0e9, 2.3e9, 2.5e9, 3.6e9, 4.7e9};
+  constexpr double kFurther = 3.0e9;
+  const auto time = [&](double bytes, double model, double session) {
+    const double parts = 1 + machine.of_model * model + session + machine.of_cell * normal(random);
+    return (kFixed + bytes / kBandwidth) * parts;
+  };
+  FitOptions options;
+  options.noise = Noise::kRelative;
+  options.between = assumed;
+  options.confidence = confidence;
+  double held = 0;
+  for (int draw = 0; draw < kLadders; ++draw) {
+    std::vector<double> of_model(machine.models);
+    for (double& model : of_model) model = normal(random);
+    std::vector<Row> rows;
+    // The spread of one session is its difference's over the root of two.
+    const auto session_factor = [&] { return machine.between / std::sqrt(2.0) * normal(random); };
+    for (std::size_t session = 0; session < machine.sessions; ++session) {
+      const double factor = session_factor();
+      for (std::size_t i = 0; i < machine.models; ++i) {
+        rows.push_back(RowAt(sizes[i], session, time(sizes[i], of_model[i], factor)));
+      }
+    }
+    const auto fits = FitMachines(rows, options);
+    EXPECT_TRUE(fits) << fits.error().Message();
+    if (!fits) return 0;
+    EXPECT_EQ(fits->front().sessions.factors.size(), machine.sessions);
+    ForecastOptions asked;
+    asked.depths = {0};
+    asked.confidence = confidence;
+    const Forecast next = Predict(fits->front(), StatedFacts(kFurther), asked)->front();
+    const double seconds = time(kFurther, normal(random), session_factor());
+    held += next.seconds.low <= seconds && seconds <= next.seconds.high ? 1.0 / kLadders : 0;
+  }
+  return held;
+}
+
+TEST(Coverage, TheNextSessionIsHeldByIntervalsOfSeveral) {
+  std::uint64_t seed = 200;
+  for (const std::size_t sessions : {3, 4, 6}) {
+    for (const double between : {0.06, 0.02, 0.0}) {
+      const Machine machine{.between = between, .sessions = sessions};
+      EXPECT_NEAR(HeldInTheNextSession(machine, 0, 0.95, seed++), 0.95, kTolerance)
+          << sessions << " sessions that differ by " << between;
+    }
+  }
+  EXPECT_NEAR(HeldInTheNextSession({.sessions = 5}, 0, 0.8, seed++), 0.8, kTolerance);
+}
+
+TEST(Coverage, OfOneSessionTheStatedDifferenceHoldsAndNoneDoesNot) {
+  const Machine machine{.between = 0.05, .sessions = 1};
+  EXPECT_NEAR(HeldInTheNextSession(machine, 0.05, 0.95, 300), 0.95, kTolerance);
+  // What the intervals of one session promised before: far less than they say.
+  EXPECT_LT(HeldInTheNextSession(machine, 0, 0.95, 301), 0.6);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "lab/line.h"
 #include "lab/row.h"
+#include "lab/sessions.h"
 
 namespace boltbeam::lab {
 
@@ -22,14 +23,17 @@ struct FitOptions {
   Scale scale = Scale::kAuto;                           // kAuto: kStreamed where every row has readings
   std::optional<double> streamed_gb_s, published_gb_s;  // instead of those of the rows
   std::optional<double> reached_gb_s;                   // by another kernel on the same machine
+  /// Standard deviation of two sessions' difference, as a part of a time: taken where fewer than three were measured.
+  double between = kAssumedBetween;
 };
 
 /// All visits to one model, taken together.
 struct ModelPoint {
   std::string model, architecture, quantization;
   std::uint64_t experts = 0;
-  double bytes = 0;
-  double seconds = 0;         // per token, at the machine's reference bandwidth when it is scaled
+  double bytes = 0;           // that a token reads, cache included
+  double kv_bytes = 0;        // of them from the cache
+  double seconds = 0;         // per token, in the mean session; at the machine's reference bandwidth when it is scaled
   double measured_tok_s = 0;  // median, as it was
   std::optional<double> streamed_gb_s;
   std::size_t visits = 0, windows = 0;
@@ -57,8 +61,16 @@ struct Gap {
 Gap ExplainGap(double fitted_gb_s, std::optional<double> streamed_gb_s, std::optional<double> published_gb_s,
                std::optional<double> reached_gb_s = {});
 
+/// What a model of the line took more at another depth.
+struct DepthCost {
+  std::string model;
+  std::uint64_t depth = 0;
+  double added_bytes = 0, added_s = 0;  // against the line's depth
+};
+
 struct MachineFit {
   std::string alias, device, engine, engine_version, architecture, date;  // date of its last row
+  std::string isa, cache, setup;                                          // "native", "f16": as rows have them
   std::uint64_t depth = 0, threads = 0;
   std::vector<ModelPoint> points;  // in the order of their bytes
   std::vector<ExcludedPoint> excluded;
@@ -66,7 +78,10 @@ struct MachineFit {
   Line ordinary;  // the lab's, by ordinary least squares
   Noise noise = Noise::kConstant;
   std::optional<RobustLine> robust;
-  measure::Interval fixed_s, bandwidth_gb_s;
+  measure::Interval fixed_s, bandwidth_gb_s;  // of the sessions that were measured
+  Sessions sessions;
+  std::optional<measure::Interval> next_session_gb_s;  // of the bandwidth that another session would fit
+  std::vector<DepthCost> depths;
   double worst_residual_s = 0;  // of `line`
   double confidence = 0.95;
   bool is_scaled = false;
@@ -80,9 +95,13 @@ struct MachineFit {
   [[nodiscard]] double SecondsAt(double bytes) const { return line.SecondsAt(bytes); }
 };
 
-/// One fit for each machine, program, version, depth and number of threads, in the order in which they appear. Rows
-/// that give no line are a warning of the first that does; kLabLine names them when none does. kLabRow when there are
-/// no rows at all.
+/// The bandwidth that a further session would fit, with what sessions differ by in its interval; nullopt where the line
+/// has no interval.
+std::optional<measure::Interval> NextSession(const MachineFit& fit);
+
+/// One fit for each machine, program, version, instruction set, form of the cache, depth and number of threads, in the
+/// order in which they appear. Rows that give no line are a warning of the first that does, unless they say what a
+/// depth costs; kLabLine names them when none does. kLabRow when there are no rows at all.
 Result<std::vector<MachineFit>> FitMachines(std::span<const Row> rows, const FitOptions& options);
 
 /// A rate beside what the memory can deliver.

@@ -20,9 +20,10 @@ namespace boltbeam::lab {
 
 struct VisitOptions {
   std::uint64_t depth = 0;
-  std::uint64_t threads = 0;  // that the runners use; 0: not known
-  double seconds = 2;         // of windows, at each visit
-  double window_s = 0.15;     // at least, and at least one token
+  model::CacheFormats cache = {};  // that the runners use
+  std::uint64_t threads = 0;       // that the runners use; 0: not known
+  double seconds = 2;              // of windows, at each visit
+  double window_s = 0.15;          // at least, and at least one token
   std::uint32_t least_windows = 3;
 };
 
@@ -34,12 +35,21 @@ struct Visit {
   std::uint64_t threads = 0;
 };
 
+/// How a program runs a model: a row of other settings is another visit.
+struct Settings {
+  std::string isa, plan;     // empty: they are not known of the program
+  std::uint64_t tokens = 0;  // of each repetition; 0: as many as the time allows
+  std::string command;       // of a program that is run by one
+};
+
 /// Something that yields tokens per second of a model.
 class Runner {
  public:
   virtual ~Runner() = default;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual std::string version() const = 0;
+  /// Before a visit: asked of every model.
+  virtual Result<Settings> SettingsFor(const ModelFacts& model) = 0;
   virtual Result<Visit> Run(const ModelFacts& model, const VisitOptions& options) = 0;
 };
 
@@ -48,16 +58,24 @@ class Runner {
 Result<Visit> MeasureWindows(engine::Engine& engine, engine::Session& session, audit::BandwidthSource& bandwidth,
                              const VisitOptions& options, const std::function<bool()>& cancelled = {});
 
-/// This program's own engine. Models stay loaded as long as the memory allows.
+/// This program's own engine. Models stay loaded as long as the memory allows. settings tells how it would run a model.
 using LoadModel =
     std::function<Result<std::unique_ptr<engine::Engine>>(const model::Model& model, std::uint64_t context)>;
-std::unique_ptr<Runner> MakeEngineRunner(LoadModel load, audit::BandwidthSource& bandwidth,
+using TellSettings = std::function<Result<Settings>(const ModelFacts& model)>;
+std::unique_ptr<Runner> MakeEngineRunner(LoadModel load, TellSettings settings, audit::BandwidthSource& bandwidth,
                                          std::function<bool()> cancelled = {});
 
 /// A shell command in which {} stands for the model's file; it prints llama-bench's JSON, or a rate in its last line.
+struct CommandProgram {
+  std::string name, version, command;
+  Settings settings;  // that its rows tell
+};
 /// bandwidth may be nullptr.
-std::unique_ptr<Runner> MakeCommandRunner(std::string name, std::string version, std::string command,
-                                          audit::BandwidthSource* bandwidth);
+std::unique_ptr<Runner> MakeCommandRunner(CommandProgram program, audit::BandwidthSource* bandwidth);
+
+/// The number of a llama.cpp build in what `--version` prints, "11669" in "version: 0.7.0 (build 11669, commit ...)";
+/// empty when there is none.
+std::string LlamaBuild(std::string_view text);
 
 /// The rates in what a program printed, in the order of its repetitions: samples_ts of llama-bench's JSON, or the one
 /// rate that judge's rules find.
@@ -83,11 +101,22 @@ struct LadderState {
 };
 
 /// Every runner visits every model once a pass, up the ladder and down again. A model whose experts make it no rung is
-/// visited too: the fit leaves it out and shows it. `earlier` are rows that the file holds already.
+/// visited too: the fit leaves it out and shows it. `earlier` are rows that the file holds already: a visit counts as
+/// done when one of them is of the same file, program and version, pass, threads, depth, instruction set, plan, tokens,
+/// forms of the cache and command; of others a note says in what they differ.
 Result<LadderState> RunLadder(std::span<const ModelFacts> models, std::span<const std::unique_ptr<Runner>> runners,
                               std::span<const Row> earlier, const LadderOptions& options, const LadderHooks& hooks);
 
-/// Rows of llama-bench's JSON or JSON lines: one for every generation test in it.
+/// Rows of llama-bench's JSON or JSON lines: one for every generation test in it. The device is the GPU's name where
+/// layers were computed on one, else the CPU's.
 Result<std::vector<Row>> ImportBench(std::string_view text, const std::string& where, const LadderOptions& options);
+
+/// The rows that are not among the earlier ones already. One that stands twice is taken once; several of one model and
+/// one setting are passes.
+std::vector<Row> NewRows(std::vector<Row> rows, std::span<const Row> earlier);
+
+/// Experts by llama-bench's name of a model's kind, "llama 8x7B Q4_0": 8; kUnknownExperts for "30B.A3B" or "...moe...";
+/// 0 otherwise.
+std::uint64_t ExpertsInName(std::string_view model_type);
 
 }  // namespace boltbeam::lab

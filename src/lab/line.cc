@@ -115,10 +115,19 @@ measure::Interval Line::Bandwidth(double confidence) const {
 measure::Interval Line::Predict(double bytes, double confidence) const {
   const double expected = SecondsAt(bytes);
   if (!HasIntervals()) return {expected, 0, kInfinity};
+  const double half = Quantile(confidence) * std::sqrt(PredictVariance(bytes).value);
+  return {expected, expected - half, expected + half};
+}
+
+Variance Line::PredictVariance(double bytes) const {
+  const double expected = SecondsAt(bytes);
   const double of_line = variance_[0] + 2 * bytes * variance_[2] + bytes * bytes * variance_[1];
   const double of_model = noise_ == Noise::kRelative ? expected * expected : 1;
-  const double half = Quantile(confidence) * sigma_ * std::sqrt(of_line + of_model);
-  return {expected, expected - half, expected + half};
+  return {sigma_ * sigma_ * (of_line + of_model), static_cast<double>(points_) - 2};
+}
+
+Variance Line::SlopeVariance() const {
+  return {sigma_ * sigma_ * variance_[1] / (slope_ * slope_), static_cast<double>(points_) - 2};
 }
 
 Result<RobustLine> FitRobust(std::span<const Point> points) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "lab/variance.h"
 #include "measure/statistics.h"
 
 namespace boltbeam::lab {
@@ -43,6 +44,9 @@ class Line {
   [[nodiscard]] measure::Interval Bandwidth(double confidence) const;
   /// Of one further model's time, its own scatter included, in seconds.
   [[nodiscard]] measure::Interval Predict(double bytes, double confidence) const;
+  /// Of that model's error, in seconds squared; and of the slope's, as a part of the slope.
+  [[nodiscard]] Variance PredictVariance(double bytes) const;
+  [[nodiscard]] Variance SlopeVariance() const;
   /// How much point i pulls the line to itself: 0 to 1, their sum is 2.
   [[nodiscard]] const std::vector<double>& leverage() const { return leverage_; }
 

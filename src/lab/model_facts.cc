@@ -49,10 +49,12 @@ std::string QuantizationOf(const gguf::File& file) {
   return most == formats.end() ? "" : most->first;
 }
 
-std::function<std::optional<double>(std::uint64_t)> KvOf(const std::shared_ptr<const model::Model>& model) {
-  return [model](std::uint64_t depth) -> std::optional<double> {
+using KvBytes = std::function<std::optional<double>(std::uint64_t, const model::CacheFormats&)>;
+
+KvBytes KvOf(const std::shared_ptr<const model::Model>& model) {
+  return [model](std::uint64_t depth, const model::CacheFormats& cache) -> std::optional<double> {
     double bytes = 0;
-    for (const model::Operation& operation : model::BuildTokenGraph(*model, {.depth = depth})) {
+    for (const model::Operation& operation : model::BuildTokenGraph(*model, {.depth = depth, .cache = cache})) {
       bytes += static_cast<double>(operation.kv_bytes);
     }
     return bytes;
@@ -74,35 +76,98 @@ ModelFacts FactsOf(model::Model model) {
   return facts;
 }
 
-/// Tables by their names alone.
-Result<ModelFacts> FactsByNames(const gguf::File& file) {
+KvBytes KvUnknown() {
+  return [](std::uint64_t depth, const model::CacheFormats&) { return depth == 0 ? std::optional(0.0) : std::nullopt; };
+}
+
+/// The cache by the keys that most architectures have: every layer keeps all positions. Unknown where a key is missing,
+/// differs from layer to layer, or a window slides.
+KvBytes KvByKeys(const gguf::File& file, const std::string& architecture) {
+  const std::uint64_t layers = Parameter(file, architecture, "block_count");
+  const std::uint64_t heads = Parameter(file, architecture, "attention.head_count");
+  const std::uint64_t kv_heads = Parameter(file, architecture, "attention.head_count_kv");
+  const std::uint64_t of_head = heads > 0 ? Parameter(file, architecture, "embedding_length") / heads : 0;
+  const auto width = [&](std::string_view key) {
+    const std::uint64_t stated = Parameter(file, architecture, key);
+    return stated > 0 ? stated : of_head;
+  };
+  const std::uint64_t keys = width("attention.key_length"), values = width("attention.value_length");
+  const bool has_window = Parameter(file, architecture, "attention.sliding_window") > 0;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
+  const bool is_sane = std::max({layers, kv_heads, keys}) < kMost && std::min({layers, kv_heads, keys}) > 0;
+  if (!is_sane || keys != values || has_window) return KvUnknown();
+  return [=](std::uint64_t depth, const model::CacheFormats& cache) -> std::optional<double> {
+    const double of_layer = static_cast<double>(cache.Bytes(kv_heads * keys));
+    return static_cast<double>(layers) * static_cast<double>(depth) * of_layer;
+  };
+}
+
+/// Bytes of the tables, by their names alone.
+double BytesByNames(const gguf::File& file, double experts_read) {
+  const bool has_head = std::ranges::any_of(
+      file.tensors(), [](const gguf::TensorInfo& tensor) { return tensor.name.starts_with("output."); });
+  double bytes = 0;
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const bool is_embedding = tensor.name.starts_with("token_embd.");
+    if (tensor.dimensions < 2 || (is_embedding && has_head)) continue;
+    bytes += static_cast<double>(tensor.bytes) * (tensor.name.contains(kExpertTensor) ? experts_read : 1);
+  }
+  return bytes;
+}
+
+/// What metadata say, without the bytes.
+Result<ModelFacts> FactsOfKeys(const gguf::File& file) {
   ModelFacts facts;
   facts.architecture = file.GetString("general.architecture").value_or("unknown");
   facts.layers = Parameter(file, facts.architecture, "block_count");
   facts.experts = Parameter(file, facts.architecture, "expert_count");
+  facts.quantization = QuantizationOf(file);
+  facts.header_sha256 = HeaderSha256(file);
+  facts.kv_bytes = KvUnknown();
+  return facts;
+}
+
+/// Tables by their names alone.
+Result<ModelFacts> FactsByNames(const gguf::File& file) {
+  BOLTBEAM_ASSIGN(ModelFacts facts, FactsOfKeys(file));
   const auto used = static_cast<double>(Parameter(file, facts.architecture, "expert_used_count"));
-  if (facts.experts > 0 && (used < 1 || used > static_cast<double>(facts.experts))) {
+  const auto experts = static_cast<double>(facts.experts);
+  if (facts.experts > 0 && (used < 1 || used > experts)) {
     return Fail(Code::kModelExpertCount, file.path(), fmt::format("{} of {} experts used", used, facts.experts),
                 "at least one and no more than there are");
   }
-  const bool has_head = std::ranges::any_of(
-      file.tensors(), [](const gguf::TensorInfo& tensor) { return tensor.name.starts_with("output."); });
-  for (const gguf::TensorInfo& tensor : file.tensors()) {
-    const bool is_embedding = tensor.name.starts_with("token_embd.");
-    if (tensor.dimensions < 2 || (is_embedding && has_head)) continue;
-    double bytes = static_cast<double>(tensor.bytes);
-    if (tensor.name.contains(kExpertTensor) && facts.experts > 0) bytes *= used / static_cast<double>(facts.experts);
-    facts.weight_bytes += bytes;
-  }
+  facts.weight_bytes = BytesByNames(file, facts.experts > 0 ? used / experts : 1);
   if (facts.weight_bytes <= 0) {
     return Fail(Code::kModelMissingTensor, file.path(), "no table", "a file with the tensors of a model");
   }
   facts.bytes_from =
       fmt::format("its tensors' names: the architecture {} is not one that this build knows", facts.architecture);
-  facts.quantization = QuantizationOf(file);
-  facts.header_sha256 = HeaderSha256(file);
-  facts.kv_bytes = [](std::uint64_t depth) { return depth == 0 ? std::optional(0.0) : std::nullopt; };
   return facts;
+}
+
+std::string FileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+/// A split model of which parts are missing: what can be said, and that it is not enough.
+Error TellMissing(const gguf::File& file) {
+  std::string missing;
+  constexpr std::size_t kNamed = 4;
+  const std::span<const std::string> parts = file.missing_parts();
+  for (std::size_t i = 0; i < std::min(parts.size(), kNamed); ++i) missing += (i == 0 ? "" : ", ") + FileName(parts[i]);
+  if (parts.size() > kNamed) missing += fmt::format(" and {} more", parts.size() - kNamed);
+  double experts_read = 1;
+  const std::string architecture = file.GetString("general.architecture").value_or("unknown");
+  const std::uint64_t experts = Parameter(file, architecture, "expert_count");
+  if (experts > 0) {
+    experts_read =
+        static_cast<double>(Parameter(file, architecture, "expert_used_count")) / static_cast<double>(experts);
+  }
+  return {
+      Code::kGgufSplitMissing, file.path(),
+      fmt::format("{} of {} parts: {} of {} tensors, tables of {:.3f} GB a token; missing: {}", file.parts(),
+                  file.parts() + parts.size(), file.tensors().size(), file.tensors_of_all_parts(),
+                  BytesByNames(file, experts_read) / 1e9, missing),
+      "the other parts (the beginning of each is enough: truncate -s BYTES FILE gives it its length), or beside the "
+      "file --bytes N, what a token reads of all parts"};
 }
 
 /// What a model loader may refuse in a file that is sound as a container.
@@ -119,6 +184,10 @@ std::unexpected<Error> WithHint(Error error) {
 
 Result<ModelFacts> ReadModelFacts(const std::string& path) {
   Result<model::Model> model = model::Model::Load(path);
+  if (!model && model.error().code == Code::kGgufSplitMissing) {
+    const Result<gguf::File> there = gguf::File::Open(path, {.allow_missing_parts = true});
+    return std::unexpected(there ? TellMissing(*there) : there.error());
+  }
   if (!model && !IsUnknownKind(model.error().code)) return WithHint(std::move(model).error());
   Result<ModelFacts> facts;
   if (model) {
@@ -130,7 +199,24 @@ Result<ModelFacts> ReadModelFacts(const std::string& path) {
   }
   if (!facts) return facts;
   facts->path = path;
-  facts->name = std::filesystem::path(path).filename().string();
+  facts->name = FileName(path);
+  return facts;
+}
+
+Result<ModelFacts> ReadModelFacts(const std::string& path, double stated_bytes) {
+  Result<ModelFacts> facts = ReadModelFacts(path);
+  if (!facts && facts.error().code != Code::kGgufSplitMissing) return facts;
+  std::string_view rest = "the command line";
+  if (!facts) {
+    const Result<gguf::File> there = gguf::File::Open(path, {.allow_missing_parts = true});
+    if (!there) return std::unexpected(there.error());
+    facts = FactsOfKeys(*there);
+    facts->kv_bytes = KvByKeys(*there, facts->architecture);
+    facts->name = FileName(path);
+    rest = "the command line, its kind from the parts that are there";
+  }
+  facts->weight_bytes = stated_bytes;
+  facts->bytes_from = rest;
   return facts;
 }
 
@@ -157,7 +243,9 @@ ModelFacts StatedFacts(double bytes) {
   facts.name = fmt::format("{:.4g} GB", bytes / 1e9);
   facts.weight_bytes = bytes;
   facts.bytes_from = "the command line";
-  facts.kv_bytes = [](std::uint64_t depth) { return depth == 0 ? std::optional(0.0) : std::nullopt; };
+  facts.kv_bytes = [](std::uint64_t depth, const model::CacheFormats&) {
+    return depth == 0 ? std::optional(0.0) : std::nullopt;
+  };
   return facts;
 }
 

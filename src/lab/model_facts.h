@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/cache_format.h"
 #include "model/model.h"
 
 namespace boltbeam::lab {
@@ -23,13 +24,14 @@ struct ModelFacts {
   std::uint64_t experts = 0;
   std::uint64_t layers = 0;
   double weight_bytes = 0;  // that a token reads
-  /// KV cache that a token reads at a depth, 16 bits an element; nullopt where the file's architecture is not known.
-  std::function<std::optional<double>(std::uint64_t depth)> kv_bytes;
+  /// KV cache that a token reads at a depth; nullopt where the file's architecture is not known.
+  std::function<std::optional<double>(std::uint64_t depth, const model::CacheFormats& cache)> kv_bytes;
 };
 
-/// Of a GGUF file: whole, split (any part) or sparse. An architecture that this build does not know is counted by the
-/// names of its tensors: of experts the share that a token uses, of an embedding nothing when there is a head beside
-/// it.
+/// Of a GGUF file: whole, split (any part) or sparse. Of a split one whose other parts are missing kGgufSplitMissing
+/// says what the part that is there holds and which are missing. An architecture that this build does not know is
+/// counted by the names of its tensors: of experts the share that a token uses, of an embedding nothing when there is a
+/// head beside it.
 Result<ModelFacts> ReadModelFacts(const std::string& path);
 
 /// Of a shape that `synth` knows, "qwen3-8b:Q4_K_M", without writing its weights.
@@ -37,6 +39,10 @@ Result<ModelFacts> ShapeFacts(std::string_view spec, std::uint32_t layers = 0);
 
 /// Of a number of bytes somebody states.
 ModelFacts StatedFacts(double bytes);
+
+/// Of a file or the first part of one, with the bytes that somebody states in the place of what its tensors say: kinds
+/// and cache are the file's, the cache counted by its keys where the tensors are not all there.
+Result<ModelFacts> ReadModelFacts(const std::string& path, double stated_bytes);
 
 /// A name that ShapeFacts may know rather than a file's: it has a colon and no such file exists.
 bool IsShapeName(const std::string& text);

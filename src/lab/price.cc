@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -45,6 +46,9 @@ Result<void> CheckQuestion(const PriceQuestion& question, const PriceList& list)
   if (question.floor_tok_s) BOLTBEAM_TRY(CheckRange("floor rate", *question.floor_tok_s, rate));
   if (question.prompt_tok_s) BOLTBEAM_TRY(CheckRange("prompt rate", *question.prompt_tok_s, rate));
   BOLTBEAM_TRY(CheckRange("batch", question.batch, {"", 1, kMostBatch, true}));
+  if (question.batch != std::floor(question.batch)) {
+    return Fail(Code::kPriceInput, "batch", fmt::format("{}", question.batch), "a whole number of sequences");
+  }
   if (question.crossover) BOLTBEAM_TRY(CheckRange("crossover", *question.crossover, {"", 1, kMostBatch, true}));
   BOLTBEAM_TRY(CheckRange("prompt tokens", question.prompt_tokens, count));
   BOLTBEAM_TRY(CheckRange("generated tokens", question.generated_tokens, count));
@@ -75,8 +79,22 @@ PaidRate Paid(double usd_per_hour, const Price& price) {
                        roofline::kMillion;
   }
   // A microsecond more in every pass, whatever the number of sequences that it serves.
-  paid.microsecond_usd_per_year = roofline::MicrosecondUsdPerYear(usd_per_hour, price.question.tok_s, load);
+  paid.microsecond_usd_per_year =
+      roofline::MicrosecondUsdPerYear(usd_per_hour, price.tok_s / price.question.batch, load);
   return paid;
+}
+
+/// Rate and floor of all sequences together. The floor of a batch is bound's own where a model is known: it has every
+/// sequence's cache in it, and the sums; the rate keeps its share of the floor. Without one both grow with the batch up
+/// to M*.
+void AddRates(const PriceQuestion& question, Price& price) {
+  const double crossover = question.crossover.value_or(std::numeric_limits<double>::infinity());
+  price.tok_s = roofline::BatchRate(question.tok_s, question.batch, crossover);
+  if (!question.floor_tok_s) return;
+  price.floor_tok_s = roofline::BatchRate(*question.floor_tok_s, question.batch, crossover);
+  if (!question.batch_floor_tok_s) return;
+  price.floor_tok_s = std::min(*price.floor_tok_s, *question.batch_floor_tok_s);
+  price.tok_s = question.tok_s / *question.floor_tok_s * *price.floor_tok_s;
 }
 
 }  // namespace
@@ -86,9 +104,7 @@ Result<Price> ComputePrice(const PriceQuestion& question, const PriceList& list)
   Price price;
   price.question = question;
   price.list = list;
-  const double crossover = question.crossover.value_or(std::numeric_limits<double>::infinity());
-  price.tok_s = roofline::BatchRate(question.tok_s, question.batch, crossover);
-  if (question.floor_tok_s) price.floor_tok_s = roofline::BatchRate(*question.floor_tok_s, question.batch, crossover);
+  AddRates(question, price);
 
   const double rent = list.Get("rent_usd_per_hour"), card = list.Get("card_usd"), watts = list.Get("power_w");
   const double kwh = list.Get("usd_per_kwh"), paid_off = list.Get("amortisation_years");

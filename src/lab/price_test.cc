@@ -98,6 +98,23 @@ TEST(Price, BatchServesAllOfThemUntilTheSumsBind) {
   EXPECT_EQ(ComputePrice(question, Prices())->tok_s, 1000);
 }
 
+// Beyond M* a pass takes as long as its sums: bound says so of that batch, whatever the flags' M* would allow.
+TEST(Price, ABatchKeepsItsShareOfBoundsOwnFloor) {
+  PriceQuestion question;
+  question.tok_s = 15;
+  question.floor_tok_s = 20;
+  question.batch = 16;
+  question.crossover = 10.8;
+  question.batch_floor_tok_s = 180;
+  const Price price = ComputePrice(question, Prices()).value();
+  EXPECT_EQ(*price.floor_tok_s, 180);
+  EXPECT_NEAR(price.tok_s, 0.75 * 180, 1e-9);
+  // A microsecond more in each pass, of which there are as many as each sequence has tokens.
+  EXPECT_NEAR(price.rented.microsecond_usd_per_year, 26280 * 0.75 * 180 / 16 * 1e-6, 1e-9);
+  question.batch = 2.5;
+  EXPECT_EQ(ComputePrice(question, Prices()).error().where, "batch");
+}
+
 TEST(Price, PromptAndGenerationApart) {
   PriceQuestion question;
   question.tok_s = 250;

@@ -48,7 +48,8 @@ struct PriceQuestion {
   double tok_s = 0;                                // of one sequence
   std::optional<double> floor_tok_s;               // the limit of the memory
   std::optional<double> prompt_tok_s;              // while a prompt is read
-  double batch = 1;                                // sequences that are decoded together
+  double batch = 1;                                // sequences that are decoded together, a whole number
+  std::optional<double> batch_floor_tok_s;         // of all of them: bound's own limit of that batch
   std::optional<double> crossover;                 // M*: tokens together at which sums begin to bind
   double prompt_tokens = 0, generated_tokens = 0;  // of one request; both 0: no request
 };

@@ -73,6 +73,12 @@ Result<void> ReadOurs(const json& json_row, const std::string& where, Row& row) 
   BOLTBEAM_ASSIGN(row.quantization, Text(json_row, "quantization", where, false));
   BOLTBEAM_ASSIGN(row.header_sha256, Text(json_row, "header_sha256", where, false));
   BOLTBEAM_ASSIGN(row.date, Text(json_row, "date", where, false));
+  BOLTBEAM_ASSIGN(row.isa, Text(json_row, "isa", where, false));
+  BOLTBEAM_ASSIGN(row.plan, Text(json_row, "plan", where, false));
+  BOLTBEAM_ASSIGN(row.cache_k, Text(json_row, "cache_k", where, false));
+  BOLTBEAM_ASSIGN(row.cache_v, Text(json_row, "cache_v", where, false));
+  BOLTBEAM_ASSIGN(row.command, Text(json_row, "command", where, false));
+  BOLTBEAM_ASSIGN(row.setup, Text(json_row, "setup", where, false));
   BOLTBEAM_ASSIGN(row.kv_bytes_per_token, NumberOr(json_row, "kv_bytes_per_token", where, 0));
   const auto whole = [&](const char* field, std::uint64_t& out) -> Result<void> {
     BOLTBEAM_ASSIGN(const double value, NumberOr(json_row, field, where, 0));
@@ -82,6 +88,7 @@ Result<void> ReadOurs(const json& json_row, const std::string& where, Row& row) 
   BOLTBEAM_TRY(whole("depth", row.depth));
   BOLTBEAM_TRY(whole("threads", row.threads));
   BOLTBEAM_TRY(whole("pass", row.pass));
+  BOLTBEAM_TRY(whole("tokens", row.tokens));
   BOLTBEAM_TRY(whole("windows_left_out", row.left_out));
   BOLTBEAM_ASSIGN(row.token_s, Numbers(json_row, "token_s", where));
   BOLTBEAM_ASSIGN(row.streamed_gb_s, Numbers(json_row, "streamed_gb_s", where));
@@ -95,6 +102,15 @@ Result<void> ReadOurs(const json& json_row, const std::string& where, Row& row) 
 }  // namespace
 
 std::string Row::ShortModel() const { return model.substr(model.find_last_of('/') + 1); }
+
+std::string Row::ShownCache() const {
+  const std::string keys = cache_k.empty() ? "f16" : cache_k, values = cache_v.empty() ? "f16" : cache_v;
+  return keys == values ? keys : keys + "/" + values;
+}
+
+std::string MixtureName(std::uint64_t experts) {
+  return experts == kUnknownExperts ? "a mixture of experts" : fmt::format("a mixture of {} experts", experts);
+}
 
 Result<std::optional<Row>> ParseRow(std::string_view line, const std::string& where) {
   const json json_row = json::parse(line, nullptr, false);
@@ -136,6 +152,13 @@ nlohmann::ordered_json ToJson(const Row& row) {
   json_row["depth"] = row.depth;
   json_row["threads"] = row.threads;
   json_row["pass"] = row.pass;
+  json_row["isa"] = row.isa;
+  json_row["plan"] = row.plan;
+  json_row["cache_k"] = row.cache_k;
+  json_row["cache_v"] = row.cache_v;
+  if (row.tokens > 0) json_row["tokens"] = row.tokens;
+  if (!row.command.empty()) json_row["command"] = row.command;
+  if (!row.setup.empty()) json_row["setup"] = row.setup;
   json_row["windows_left_out"] = row.left_out;
   json_row["token_s"] = row.token_s;
   json_row["streamed_gb_s"] = row.streamed_gb_s;

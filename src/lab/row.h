@@ -33,6 +33,13 @@ struct Row {
   std::string date = {};           // UTC
   double kv_bytes_per_token = 0;   // read at that depth
   std::uint64_t depth = 0, threads = 0, pass = 0;
+  // How it ran. Empty in rows that were written before these were kept.
+  std::string isa = {};   // "native": all that the machine has
+  std::string plan = {};  // what chose the kernels: "default", or names and a hash
+  std::string cache_k = {}, cache_v = {};
+  std::uint64_t tokens = 0;                // of each repetition of another program
+  std::string command = {};                // of a program that is run by one
+  std::string setup = {};                  // of an import: what computed, and its flags that change the speed
   std::vector<double> token_s = {};        // seconds per token, a window each
   std::vector<double> streamed_gb_s = {};  // read bandwidth beside each window; one value stands for all
   std::uint64_t left_out = 0;              // windows during which the memory changed its speed
@@ -42,7 +49,15 @@ struct Row {
   [[nodiscard]] double Seconds() const { return 1 / generation_tps; }
   /// The model's file name without folders.
   [[nodiscard]] std::string ShortModel() const;
+  /// "native" and "f16" where the row says nothing.
+  [[nodiscard]] std::string ShownIsa() const { return isa.empty() ? "native" : isa; }
+  [[nodiscard]] std::string ShownCache() const;
 };
+
+/// In `experts`: a mixture of nobody says how many.
+inline constexpr std::uint64_t kUnknownExperts = 1;
+/// "a mixture of 128 experts".
+std::string MixtureName(std::uint64_t experts);
 
 /// nullopt for a row of another experiment. where names file and line; kLabRow when a field is missing, of the wrong
 /// type or out of range: a rate of zero or below is named so.

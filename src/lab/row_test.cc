@@ -86,6 +86,13 @@ TEST(Row, OursComesBackWhole) {
   row.token_s = {0.011, 0.0112};
   row.streamed_gb_s = {41, 40};
   row.left_out = 1;
+  row.isa = "avx2";
+  row.plan = "fast:12";
+  row.cache_k = "q8_0";
+  row.cache_v = "f16";
+  row.tokens = 16;
+  row.command = "x {}";
+  row.setup = "CPU";
   const std::string path = TemporaryFile("ours.jsonl", "");
   ASSERT_TRUE(AppendRow(path, row));
   row.pass = 4;
@@ -96,6 +103,9 @@ TEST(Row, OursComesBackWhole) {
   EXPECT_EQ(ToJson((*rows)[1]), ToJson(row));
   EXPECT_EQ((*rows)[0].Bytes(), 391086080 + 1024);
   EXPECT_EQ((*rows)[0].pass, 3U);
+  EXPECT_EQ((*rows)[0].ShownCache(), "q8_0/f16");
+  EXPECT_EQ((*rows)[0].ShownIsa(), "avx2");
+  EXPECT_EQ((*rows)[0].command, "x {}");
 }
 
 TEST(Row, ALineThatWasCutIsLeftOutAndTheNextOneStandsAlone) {

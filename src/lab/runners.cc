@@ -39,11 +39,16 @@ struct Loaded {
 
 class EngineRunner final : public Runner {
  public:
-  EngineRunner(LoadModel load, audit::BandwidthSource& bandwidth, std::function<bool()> cancelled)
-      : load_(std::move(load)), bandwidth_(bandwidth), cancelled_(std::move(cancelled)) {}
+  EngineRunner(LoadModel load, TellSettings settings, audit::BandwidthSource& bandwidth,
+               std::function<bool()> cancelled)
+      : load_(std::move(load)),
+        settings_(std::move(settings)),
+        bandwidth_(bandwidth),
+        cancelled_(std::move(cancelled)) {}
 
   std::string name() const override { return "boltbeam"; }
   std::string version() const override { return base::kVersion; }
+  Result<Settings> SettingsFor(const ModelFacts& model) override { return settings_(model); }
 
   Result<Visit> Run(const ModelFacts& facts, const VisitOptions& options) override {
     BOLTBEAM_ASSIGN(Loaded * loaded, Get(facts, options));
@@ -81,6 +86,7 @@ class EngineRunner final : public Runner {
   }
 
   LoadModel load_;
+  TellSettings settings_;
   audit::BandwidthSource& bandwidth_;
   std::function<bool()> cancelled_;
   std::list<Loaded> loaded_;
@@ -88,14 +94,15 @@ class EngineRunner final : public Runner {
 
 class CommandRunner final : public Runner {
  public:
-  CommandRunner(std::string name, std::string version, std::string command, audit::BandwidthSource* bandwidth)
-      : name_(std::move(name)), version_(std::move(version)), command_(std::move(command)), bandwidth_(bandwidth) {}
+  CommandRunner(CommandProgram program, audit::BandwidthSource* bandwidth)
+      : program_(std::move(program)), bandwidth_(bandwidth) {}
 
-  std::string name() const override { return name_; }
-  std::string version() const override { return version_; }
+  std::string name() const override { return program_.name; }
+  std::string version() const override { return program_.version; }
+  Result<Settings> SettingsFor(const ModelFacts&) override { return program_.settings; }
 
   Result<Visit> Run(const ModelFacts& facts, const VisitOptions& options) override {
-    std::string command = command_;
+    std::string command = program_.command;
     const std::string file = base::ShellQuoted(facts.path);
     for (std::size_t at = command.find(kFileMark); at != std::string::npos; at = command.find(kFileMark, at)) {
       command.replace(at, kFileMark.size(), file);
@@ -120,20 +127,32 @@ class CommandRunner final : public Runner {
       readings.push_back(std::ranges::max(bandwidth_->Read()));
   }
 
-  std::string name_, version_, command_;
+  CommandProgram program_;
   audit::BandwidthSource* bandwidth_;
 };
 
 }  // namespace
 
-std::unique_ptr<Runner> MakeEngineRunner(LoadModel load, audit::BandwidthSource& bandwidth,
+std::unique_ptr<Runner> MakeEngineRunner(LoadModel load, TellSettings settings, audit::BandwidthSource& bandwidth,
                                          std::function<bool()> cancelled) {
-  return std::make_unique<EngineRunner>(std::move(load), bandwidth, std::move(cancelled));
+  return std::make_unique<EngineRunner>(std::move(load), std::move(settings), bandwidth, std::move(cancelled));
 }
 
-std::unique_ptr<Runner> MakeCommandRunner(std::string name, std::string version, std::string command,
-                                          audit::BandwidthSource* bandwidth) {
-  return std::make_unique<CommandRunner>(std::move(name), std::move(version), std::move(command), bandwidth);
+std::unique_ptr<Runner> MakeCommandRunner(CommandProgram program, audit::BandwidthSource* bandwidth) {
+  return std::make_unique<CommandRunner>(std::move(program), bandwidth);
+}
+
+std::string LlamaBuild(std::string_view text) {
+  for (const std::string_view before : {"build ", "version: "}) {
+    const std::size_t at = text.find(before);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = text.substr(at + before.size());
+    const std::size_t end = rest.find_first_not_of("0123456789");
+    const std::string_view digits = rest.substr(0, end);
+    const bool is_part = end != std::string_view::npos && rest[end] == '.';  // of "0.7.0"
+    if (!digits.empty() && !is_part) return std::string(digits);
+  }
+  return "";
 }
 
 Result<std::vector<double>> RatesIn(std::string_view text) {

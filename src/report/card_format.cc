@@ -14,18 +14,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kNameWidth = 25;  // of a chip or a program in text
 // Of one card's drawing, in pixels.
 constexpr double kCardWidth = 400, kMargin = 20, kRow = 21, kHead = 92, kChartHeight = 190, kChartGap = 46;
 
 std::string Title(const lab::Card& card) { return fmt::format("{}, {}", card.alias, card.device); }
 
-Table CardTable(std::span<const lab::Card> cards) {
+/// At most so many characters of a name, the rest an ellipsis.
+std::string Cut(const std::string& text, std::size_t width) {
+  std::size_t end = 0;
+  for (std::size_t shown = 0; end < text.size(); ++end) {
+    const bool begins = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
+    if (begins && ++shown > width) break;
+  }
+  return end == text.size() ? text : text.substr(0, end) + "…";
+}
+
+Table CardTable(std::span<const lab::Card> cards, std::size_t name_width = std::string::npos) {
   std::vector<Column> columns{{"", "quantity", Align::kLeft}};
-  for (const lab::Card& card : cards) columns.push_back({Inert(card.alias), card.alias});
+  for (const lab::Card& card : cards) columns.push_back({Cut(Inert(card.alias), name_width), card.alias});
   Table table(std::move(columns));
   const auto add = [&](const std::string& label, auto text_of) {
     std::vector<Cell> cells{label};
-    for (const lab::Card& card : cards) cells.emplace_back(Inert(text_of(card)));
+    for (const lab::Card& card : cards) cells.emplace_back(Cut(Inert(text_of(card)), name_width));
     table.Add(std::move(cells));
   };
   add("chip", [](const lab::Card& card) { return card.device; });
@@ -42,11 +53,58 @@ Table CardTable(std::span<const lab::Card> cards) {
   return table;
 }
 
+/// Two beside each other, which is what 80 columns hold; more below them.
+std::string CardText(std::span<const lab::Card> cards) {
+  constexpr std::size_t kBeside = 2;
+  std::string text;
+  for (std::size_t i = 0; i < cards.size(); i += kBeside) {
+    const std::span<const lab::Card> some = cards.subspan(i, std::min(kBeside, cards.size() - i));
+    text += (i == 0 ? "" : "\n") + CardTable(some, kNameWidth).Text();
+  }
+  return text;
+}
+
+/// A row for each number by its name in JSON, a column for each card.
+std::string CardCsv(std::span<const lab::Card> cards) {
+  std::vector<Column> columns{{"quantity", "quantity"}};
+  for (const lab::Card& card : cards) columns.push_back({card.alias, card.alias});
+  Table table(std::move(columns));
+  const auto add = [&](const std::string& key, auto value_of) {
+    std::vector<Cell> cells{key};
+    for (const lab::Card& card : cards) cells.emplace_back(value_of(card));
+    table.Add(std::move(cells));
+  };
+  const auto exact = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; };
+  add("device", [](const lab::Card& card) { return card.device; });
+  add("program", [](const lab::Card& card) { return card.program; });
+  add("date", [](const lab::Card& card) { return card.date; });
+  for (std::size_t i = 0; i < cards.front().lines.size(); ++i) {
+    const lab::CardLine& line = cards.front().lines[i];
+    if (line.is_interval) {
+      add(line.key + "_low", [&](const lab::Card& card) { return exact(card.lines[i].low); });
+      add(line.key + "_high", [&](const lab::Card& card) { return exact(card.lines[i].high); });
+    } else {
+      add(line.key, [&](const lab::Card& card) { return exact(card.lines[i].value); });
+    }
+  }
+  return table.Csv();
+}
+
 std::string CardJson(std::span<const lab::Card> cards) {
   Json json = {{"schema", "boltbeam.card.v1"}, {"cards", Json::array()}};
   for (const lab::Card& card : cards) {
     Json one = {{"alias", card.alias}, {"device", card.device}, {"program", card.program}, {"date", card.date}};
-    for (const lab::CardLine& line : card.lines) one[line.key] = line.value ? Json(*line.value) : Json(nullptr);
+    for (const lab::CardLine& line : card.lines) {
+      const auto put = [&](const std::string& key, const std::optional<double>& value) {
+        one[key] = value ? Json(*value) : Json(nullptr);
+      };
+      if (line.is_interval) {
+        put(line.key + "_low", line.low);
+        put(line.key + "_high", line.high);
+      } else {
+        put(line.key, line.value);
+      }
+    }
     json["cards"].push_back(std::move(one));
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -75,8 +133,9 @@ void DrawChart(Svg& svg, const lab::Card& card, double left, double top) {
 
 std::string CardReport(std::span<const lab::Card> cards, Form form) {
   if (form == Form::kJson) return CardJson(cards);
-  if (form == Form::kCsv) return CardTable(cards).Csv();
-  return form == Form::kMarkdown ? CardTable(cards).Markdown() : CardTable(cards).Text();
+  if (form == Form::kCsv) return CardCsv(cards);
+  if (form == Form::kText) return CardText(cards);
+  return CardTable(cards).Markdown();
 }
 
 std::string CardSvg(std::span<const lab::Card> cards) {
@@ -89,8 +148,8 @@ std::string CardSvg(std::span<const lab::Card> cards) {
     names += (i == 0 ? "" : "; ") + Title(card);
     const double left = kCardWidth * static_cast<double>(i), right = left + kCardWidth - kMargin;
     svg.Box(left + 6, 6, kCardWidth - 12, height - 12, "#fdfdfb", "#bbb");
-    svg.Text(left + kMargin, 36, card.alias, {20, Svg::Anchor::kStart, true, "#222"});
-    svg.Text(left + kMargin, 57, card.device, {13, Svg::Anchor::kStart, false, "#444"});
+    svg.Text(left + kMargin, 36, Cut(card.alias, kNameWidth), {20, Svg::Anchor::kStart, true, "#222"});
+    svg.Text(left + kMargin, 57, Cut(card.device, 2 * kNameWidth), {13, Svg::Anchor::kStart, false, "#444"});
     svg.Text(left + kMargin, 75, fmt::format("{}, {}", card.program, card.date.substr(0, 10)),
              {12, Svg::Anchor::kStart, false, "#666"});
     double y = kHead + kRow;

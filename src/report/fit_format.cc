@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-#include "base/printable.h"
+#include "report/fit_json.h"
 #include "report/html.h"
 #include "report/lab_format.h"
 #include "report/table.h"
@@ -12,12 +11,7 @@
 namespace boltbeam::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kMs = 1e3;
-
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json Optional(const std::optional<double>& value) { return value ? Number(*value) : Json(nullptr); }
 
 std::string Fixed(double value, int places) { return std::isfinite(value) ? Decimal(value, places) : "-"; }
 
@@ -43,17 +37,24 @@ std::string LabLine(const lab::MachineFit& fit) {
   return line + fmt::format(" worst residual {:.2f} ms", kMs * worst_s);
 }
 
+std::string NoiseName(const lab::MachineFit& fit) {
+  return fit.noise == lab::Noise::kRelative ? "relative" : "constant";
+}
+
 std::string NameOf(const lab::ModelPoint& point) {
   const std::string name = Inert(point.model);
   return name.ends_with(".gguf") ? name.substr(0, name.size() - std::string_view(".gguf").size()) : name;
 }
 
-/// Its lines of the models: what was measured, at the memory speed of the line, and what the line says.
+/// Its lines of the models. "measured" is what a program printed; a time that was brought to one memory speed or to the
+/// mean of several sessions is "adjusted".
 std::string LabModels(const lab::MachineFit& fit) {
+  const bool is_adjusted = fit.is_scaled || fit.sessions.factors.size() > 1;
   std::string lines;
   for (const lab::ModelPoint& point : fit.points) {
-    lines += fmt::format(" {:30} {:6.2f} GB measured {:7.1f} tok/s fit {:7.1f}\n", NameOf(point), point.bytes / 1e9,
-                         1 / point.seconds, 1 / fit.ordinary.SecondsAt(point.bytes));
+    lines +=
+        fmt::format(" {:30} {:6.2f} GB {} {:7.1f} tok/s fit {:7.1f}\n", NameOf(point), point.bytes / 1e9,
+                    is_adjusted ? "adjusted" : "measured", 1 / point.seconds, 1 / fit.ordinary.SecondsAt(point.bytes));
   }
   return lines;
 }
@@ -106,6 +107,91 @@ Table MachineTable(std::span<const lab::MachineFit> fits) {
   return table;
 }
 
+std::string Exact(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+std::string Exact(const std::optional<double>& value) { return value ? Exact(*value) : ""; }
+
+/// A row for each machine, with every interval.
+std::string MachineCsv(std::span<const lab::MachineFit> fits) {
+  std::vector<Column> columns;
+  for (const char* key : {"alias",
+                          "device",
+                          "engine",
+                          "engine_version",
+                          "date",
+                          "depth",
+                          "threads",
+                          "isa",
+                          "cache",
+                          "models",
+                          "sessions",
+                          "confidence",
+                          "noise",
+                          "fixed_ms",
+                          "fixed_ms_low",
+                          "fixed_ms_high",
+                          "bandwidth_gb_s",
+                          "bandwidth_gb_s_low",
+                          "bandwidth_gb_s_high",
+                          "next_session_bandwidth_gb_s_low",
+                          "next_session_bandwidth_gb_s_high",
+                          "between_share",
+                          "ordinary_fixed_ms",
+                          "ordinary_fixed_ms_low",
+                          "ordinary_fixed_ms_high",
+                          "ordinary_bandwidth_gb_s",
+                          "ordinary_bandwidth_gb_s_low",
+                          "ordinary_bandwidth_gb_s_high",
+                          "robust_fixed_ms",
+                          "robust_bandwidth_gb_s",
+                          "worst_residual_ms",
+                          "streamed_gb_s",
+                          "published_gb_s",
+                          "reference_gb_s"}) {
+    columns.push_back({key, key});
+  }
+  Table table(std::move(columns));
+  for (const lab::MachineFit& fit : fits) {
+    const measure::Interval fixed = fit.ordinary.Fixed(fit.confidence);
+    const measure::Interval bandwidth = fit.ordinary.Bandwidth(fit.confidence);
+    const auto& next = fit.next_session_gb_s;
+    table.Add({fit.alias,
+               fit.device,
+               fit.engine,
+               fit.engine_version,
+               fit.date,
+               std::to_string(fit.depth),
+               std::to_string(fit.threads),
+               fit.isa,
+               fit.cache,
+               std::to_string(fit.points.size()),
+               std::to_string(fit.sessions.factors.size()),
+               Exact(fit.confidence),
+               NoiseName(fit),
+               Exact(kMs * fit.fixed_s.estimate),
+               Exact(kMs * fit.fixed_s.low),
+               Exact(kMs * fit.fixed_s.high),
+               Exact(fit.bandwidth_gb_s.estimate),
+               Exact(fit.bandwidth_gb_s.low),
+               Exact(fit.bandwidth_gb_s.high),
+               next ? Exact(next->low) : "",
+               next ? Exact(next->high) : "",
+               Exact(fit.sessions.between),
+               Exact(kMs * fixed.estimate),
+               Exact(kMs * fixed.low),
+               Exact(kMs * fixed.high),
+               Exact(bandwidth.estimate / 1e9),
+               Exact(bandwidth.low / 1e9),
+               Exact(bandwidth.high / 1e9),
+               fit.robust ? Exact(kMs * fit.robust->fixed_s) : "",
+               fit.robust ? Exact(fit.robust->bandwidth_bytes_s / 1e9) : "",
+               Exact(kMs * fit.worst_residual_s),
+               Exact(fit.gap.streamed_gb_s),
+               Exact(fit.gap.published_gb_s),
+               Exact(fit.reference_gb_s)});
+  }
+  return table.Csv();
+}
+
 /// Both numbers by the line that the other tables are of and, when errors are weighed, by the lab's beside it.
 Table NumbersTable(const lab::MachineFit& fit) {
   const std::string interval = fmt::format("{:.0f} % interval", 100 * fit.confidence);
@@ -134,6 +220,39 @@ Table NumbersTable(const lab::MachineFit& fit) {
   return table;
 }
 
+/// What the intervals are of, and what another session adds.
+std::string SessionSentence(const lab::MachineFit& fit) {
+  const lab::Sessions& sessions = fit.sessions;
+  const std::string by = fmt::format("{:.1f} %", 100 * sessions.between);
+  std::string text;
+  if (sessions.is_assumed) {
+    text = fmt::format(
+        "sessions: the intervals above are of {}; another is taken to differ by {} (standard deviation, assumed; rows "
+        "of "
+        "three sessions say it themselves)",
+        sessions.factors.size() == 1 ? "the one session of these rows" : "the two sessions of these rows", by);
+  } else {
+    text = fmt::format("sessions: {} that differ by {} from one another (standard deviation)", sessions.factors.size(),
+                       by);
+  }
+  if (fit.next_session_gb_s && std::isfinite(fit.next_session_gb_s->high)) {
+    text += fmt::format(", so that its bandwidth lies between {} and {} GB/s", Decimal(fit.next_session_gb_s->low, 1),
+                        Decimal(fit.next_session_gb_s->high, 1));
+  }
+  return text;
+}
+
+std::string FactorSentence(const lab::Sessions& sessions) {
+  std::string text = "times of the sessions, of their mean:";
+  for (std::size_t i = 0; i < sessions.factors.size(); ++i) {
+    const std::string& begin = sessions.begins[i];
+    constexpr std::size_t kDay = 10, kMinute = 16;
+    const std::string when = begin.size() < kMinute ? begin : begin.substr(0, kDay) + " " + begin.substr(kDay + 1, 5);
+    text += fmt::format("{} {} {:.1f} %", i == 0 ? "" : ",", when, 100 * sessions.factors[i]);
+  }
+  return text;
+}
+
 /// Sentences below the tables: what was left out, what the gaps mean, what is odd.
 std::vector<std::string> Sentences(const lab::MachineFit& fit) {
   std::vector<std::string> texts;
@@ -149,10 +268,12 @@ std::vector<std::string> Sentences(const lab::MachineFit& fit) {
   }
   if (fit.is_scaled) {
     texts.push_back(fmt::format(
-        "times are at {:.1f} GB/s: each window's time was corrected by the bandwidth read beside it, {:.2f} times "
-        "what a stream takes more",
+        "adjusted: times at {:.1f} GB/s, each window's corrected by the bandwidth read beside it, {:.2f} times what a "
+        "stream takes more",
         *fit.reference_gb_s, fit.memory_factor));
   }
+  if (fit.line.HasIntervals()) texts.push_back(SessionSentence(fit));
+  if (fit.sessions.factors.size() > 1) texts.push_back(FactorSentence(fit.sessions));
   for (const std::string& sentence : fit.gap.sentences) texts.push_back("bandwidth: " + sentence);
   for (const std::string& warning : fit.warnings) texts.push_back("warning: " + warning);
   for (const std::string& finding : fit.findings) texts.push_back("finding: " + finding);
@@ -160,93 +281,11 @@ std::vector<std::string> Sentences(const lab::MachineFit& fit) {
   return texts;
 }
 
-Json PointJson(const lab::ModelPoint& point) {
-  Json json = {{"model", point.model},
-               {"architecture", point.architecture},
-               {"quantization", point.quantization},
-               {"experts", point.experts},
-               {"bytes", point.bytes},
-               {"measured_tok_s", Number(point.measured_tok_s)},
-               {"token_ms", Number(kMs * point.seconds)},
-               {"fit_ms", Number(kMs * point.fitted_s)},
-               {"residual_ms", Number(kMs * (point.seconds - point.fitted_s))},
-               {"leverage", point.leverage},
-               {"chance_off_the_line", point.chance_off},
-               {"streamed_gb_s", Optional(point.streamed_gb_s)},
-               {"visits", point.visits},
-               {"windows", point.windows}};
-  json["left_out"] = nullptr;
-  if (point.left_out) {
-    const lab::LeftOut& left = *point.left_out;
-    json["left_out"] = {
-        {"token_ms", Number(kMs * left.seconds.estimate)},           {"token_ms_low", Number(kMs * left.seconds.low)},
-        {"token_ms_high", Number(kMs * left.seconds.high)},          {"miss_ms", Number(kMs * left.miss_s)},
-        {"miss_share", Number(left.miss_s / left.seconds.estimate)}, {"inside", left.is_inside},
-        {"bandwidth_gb_s", Number(left.bandwidth_bytes_s / 1e9)}};
-  }
-  return json;
-}
-
-Json FitJson(const lab::MachineFit& fit) {
-  Json json = {{"alias", fit.alias},
-               {"device", fit.device},
-               {"engine", fit.engine},
-               {"engine_version", fit.engine_version},
-               {"date", fit.date},
-               {"depth", fit.depth},
-               {"threads", fit.threads},
-               {"confidence", fit.confidence},
-               {"noise", fit.noise == lab::Noise::kRelative ? "relative" : "constant"},
-               {"fixed_ms", Number(kMs * fit.fixed_s.estimate)},
-               {"fixed_ms_low", Number(kMs * fit.fixed_s.low)},
-               {"fixed_ms_high", Number(kMs * fit.fixed_s.high)},
-               {"bandwidth_gb_s", Number(fit.bandwidth_gb_s.estimate)},
-               {"bandwidth_gb_s_low", Number(fit.bandwidth_gb_s.low)},
-               {"bandwidth_gb_s_high", Number(fit.bandwidth_gb_s.high)},
-               {"worst_residual_ms", Number(kMs * fit.worst_residual_s)},
-               {"published_gb_s", Optional(fit.gap.published_gb_s)},
-               {"streamed_gb_s", Optional(fit.gap.streamed_gb_s)},
-               {"reference_gb_s", Optional(fit.reference_gb_s)},
-               {"memory_factor", fit.memory_factor},
-               {"memory_share_of_gap", Optional(fit.gap.memory_share)}};
-  json["ordinary"] = {{"fixed_ms", kMs * fit.ordinary.fixed_s()},
-                      {"bandwidth_gb_s", fit.ordinary.bandwidth_bytes_s() / 1e9}};
-  if (fit.robust) {
-    json["robust"] = {{"fixed_ms", kMs * fit.robust->fixed_s}, {"bandwidth_gb_s", fit.robust->bandwidth_bytes_s / 1e9}};
-  }
-  json["models"] = Json::array();
-  for (const lab::ModelPoint& point : fit.points) json["models"].push_back(PointJson(point));
-  json["excluded"] = Json::array();
-  for (const lab::ExcludedPoint& excluded : fit.excluded) {
-    json["excluded"].push_back({{"model", excluded.point.model},
-                                {"experts", excluded.point.experts},
-                                {"bytes", excluded.point.bytes},
-                                {"measured_tok_s", Number(excluded.point.measured_tok_s)},
-                                {"above_line_ms", Number(kMs * excluded.above_line_s)},
-                                {"reason", excluded.reason}});
-  }
-  json["gaps"] = fit.gap.sentences;
-  json["warnings"] = fit.warnings;
-  json["findings"] = fit.findings;
-  return json;
-}
-
-std::string FitsJson(std::span<const lab::MachineFit> fits) {
-  Json json = {{"schema", "boltbeam.fit.v1"}};
-  // Of the first machine, where scripts look for them.
-  json["fixed_ms"] = Number(kMs * fits.front().fixed_s.estimate);
-  json["bandwidth_gb_s"] = Number(fits.front().bandwidth_gb_s.estimate);
-  json["worst_residual_ms"] = Number(kMs * fits.front().worst_residual_s);
-  json["machines"] = Json::array();
-  for (const lab::MachineFit& fit : fits) json["machines"].push_back(FitJson(fit));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 std::string FitReport(std::span<const lab::MachineFit> fits, Form form) {
-  if (form == Form::kJson) return FitsJson(fits);
-  if (form == Form::kCsv) return MachineTable(fits).Csv();
+  if (form == Form::kJson) return FitJson(fits);
+  if (form == Form::kCsv) return MachineCsv(fits);
   const bool is_text = form == Form::kText;
   std::string text;
   if (fits.size() > 1) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -77,6 +78,51 @@ TEST(FitReport, JsonHasTheFieldsThatScriptsReadAndEveryModel) {
   EXPECT_LT(machine["fixed_ms_low"].get<double>(), machine["fixed_ms"].get<double>());
 }
 
+TEST(FitReport, CsvHasEveryInterval) {
+  const std::string csv = FitReport(Fits(), Form::kCsv);
+  std::istringstream lines(csv);
+  std::string header, first;
+  std::getline(lines, header);
+  std::getline(lines, first);
+  EXPECT_EQ(std::ranges::count(header, ','), std::ranges::count(first, ','));
+  for (const char* key : {"fixed_ms_low", "fixed_ms_high", "bandwidth_gb_s_low", "bandwidth_gb_s_high",
+                          "next_session_bandwidth_gb_s_low", "ordinary_fixed_ms_high", "robust_bandwidth_gb_s"}) {
+    EXPECT_NE(header.find(key), std::string::npos) << key;
+  }
+}
+
+TEST(FitReport, AdjustedTimesAreNotCalledMeasured) {
+  std::vector<lab::Row> rows = Rows();
+  EXPECT_NE(FitReport(lab::FitMachines(rows, {}).value(), Form::kText).find("GB measured"), std::string::npos);
+  for (lab::Row& row : rows) row.streamed_gb_s = {638};
+  const std::string text = FitReport(lab::FitMachines(rows, {}).value(), Form::kText);
+  EXPECT_EQ(text.find("GB measured"), std::string::npos) << text;
+  EXPECT_NE(text.find("GB adjusted"), std::string::npos);
+  EXPECT_NE(text.find("adjusted: times at 638.0 GB/s"), std::string::npos);
+}
+
+TEST(FitReport, WhatTheIntervalsAreOfIsSaid) {
+  std::vector<lab::Row> rows;
+  for (int session = 0; session < 3; ++session) {
+    for (lab::Row row : Rows()) {
+      row.date = "2026-11-30T1" + std::to_string(session) + ":00:00Z";
+      row.generation_tps *= 1 + 0.02 * session;
+      rows.push_back(row);
+    }
+  }
+  const std::string one = FitReport(lab::FitMachines(Rows(), {}).value(), Form::kText);
+  EXPECT_NE(one.find("the one session of these rows"), std::string::npos) << one;
+  EXPECT_NE(one.find("assumed"), std::string::npos);
+  const auto fits = lab::FitMachines(rows, {}).value();
+  const std::string three = FitReport(fits, Form::kText);
+  EXPECT_NE(three.find("sessions: 3 that differ by 2.8 % from one another"), std::string::npos) << three;
+  EXPECT_NE(three.find("2026-11-30 12:00"), std::string::npos) << three;
+  ExpectFits80(three);
+  const json sessions = json::parse(FitReport(fits, Form::kJson))["machines"][0]["sessions"];
+  EXPECT_FALSE(sessions["assumed"].get<bool>());
+  EXPECT_EQ(sessions["list"].size(), 3U);
+}
+
 TEST(ForecastReport, TextJsonAndTheMiss) {
   const std::vector<lab::MachineFit> fits = Fits();
   const lab::ModelFacts model = lab::StatedFacts(8e9);
@@ -91,11 +137,18 @@ TEST(ForecastReport, TextJsonAndTheMiss) {
   EXPECT_NE(text.find("times the bytes of the largest"), std::string::npos);
   EXPECT_NE(text.find("above a millisecond"), std::string::npos);
   ExpectFits80(text);
+  ExpectFits80(ForecastReport(subject, std::vector<ForecastRow>{{forecasts[0], {}, {}}}, Form::kText));
   const json document = json::parse(ForecastReport(subject, rows, Form::kJson));
   EXPECT_NEAR(document["tok_s"].get<double>(), 56.3, 0.5);
   EXPECT_LT(document["tok_s_low"].get<double>(), document["tok_s_high"].get<double>());
   EXPECT_TRUE(document["depths"][0]["extrapolated"].get<bool>());
   EXPECT_NEAR(document["depths"][0]["miss_ms"].get<double>(), 3, 1e-9);
+  EXPECT_NEAR(document["depths"][0]["raw_miss_ms"].get<double>(), 3, 1e-9);
+  EXPECT_TRUE(document["between_sessions_assumed"].get<bool>());
+  // The interval of another session is the wider one.
+  EXPECT_LT(document["tok_s_low"].get<double>(), document["same_session_tok_s_low"].get<double>());
+  EXPECT_GT(document["tok_s_high"].get<double>(), document["same_session_tok_s_high"].get<double>());
+  EXPECT_NE(ForecastReport(subject, rows, Form::kCsv).find("raw_miss_pct"), std::string::npos);
 }
 
 TEST(CardReport, CardsStandBesideEachOther) {
@@ -108,9 +161,25 @@ TEST(CardReport, CardsStandBesideEachOther) {
   EXPECT_NE(text.find("attic"), std::string::npos);
   EXPECT_NE(text.find("unknown"), std::string::npos);  // nobody streamed
   ExpectFits80(text);
+  std::vector<lab::Card> five(5, cards[0]);
+  for (lab::Card& card : five) card.device = "A processor of a rather long name, with 96 cores of a kind";
+  ExpectFits80(CardReport(five, Form::kText));
   const json document = json::parse(CardReport(cards, Form::kJson));
   EXPECT_NEAR(document["cards"][1]["fixed_ms"].get<double>(), 1.67, 0.05);
   EXPECT_TRUE(document["cards"][1]["barrier_ns"].is_null());
+  for (const char* number : {"fixed_ms", "bandwidth_gb_s"}) {
+    const std::string key = number;
+    const json& card = document["cards"][0];
+    EXPECT_LT(card[key + "_low"].get<double>(), card[key].get<double>()) << key;
+    EXPECT_GT(card[key + "_high"].get<double>(), card[key].get<double>()) << key;
+  }
+  EXPECT_LT(document["cards"][0]["next_session_bandwidth_gb_s_low"].get<double>(),
+            document["cards"][0]["bandwidth_gb_s_low"].get<double>());
+  const std::string csv = CardReport(cards, Form::kCsv);
+  for (const auto& [key, value] : document["cards"][0].items()) {
+    if (key == "alias") continue;
+    EXPECT_NE(csv.find(key), std::string::npos) << key;
+  }
   const std::string svg = CardSvg(cards);
   EXPECT_NE(svg.find("<svg xmlns"), std::string::npos);
   EXPECT_NE(svg.find("A chip &lt;b&gt;"), std::string::npos);

@@ -87,9 +87,14 @@ std::vector<std::string> Sentences(const lab::Price& price) {
   std::vector<std::string> texts;
   std::string rate = fmt::format("{} tok/s", Decimal(price.tok_s, 1));
   if (price.question.batch > 1) {
-    rate += fmt::format(" by {:g} sequences of {} each", price.question.batch, Decimal(price.question.tok_s, 1));
-    rate += price.question.crossover ? fmt::format(", sums binding at {:.1f}", *price.question.crossover)
-                                     : ", as long as the memory binds";
+    rate += fmt::format(" by {:g} sequences together, {} by one alone", price.question.batch,
+                        Decimal(price.question.tok_s, 1));
+    if (price.question.batch_floor_tok_s) {
+      rate += ", the same share of the floor that `bound` gives the batch";
+    } else if (!price.question.crossover) {
+      rate += ", as long as the memory binds (a model, or --crossover, says how long)";
+    }
+    if (price.question.crossover) rate += fmt::format(", sums binding from M* {:.1f} on", *price.question.crossover);
   }
   texts.push_back(fmt::format("{}{}; load {}: {} tokens a day", rate,
                               price.floor_tok_s ? fmt::format(", floor {}", Decimal(*price.floor_tok_s, 1)) : "",

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -8,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "lab/variance.h"
 #include "roofline/bound.h"
 #include "roofline/formulas.h"
 #include "roofline/price.h"
@@ -71,6 +73,12 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"WithFee", [](const Arguments& a) { return WithFee(a.at(0), a.at(1)); }},
       {"MicrosecondUsdPerYear", [](const Arguments& a) { return MicrosecondUsdPerYear(a.at(0), a.at(1), a.at(2)); }},
       {"BatchRate", [](const Arguments& a) { return BatchRate(a.at(0), a.at(1), a.at(2)); }},
+      {"HalfWidth",  // a list of variances with their degrees of freedom, and at last the confidence
+       [](const Arguments& a) {
+         std::vector<lab::Variance> parts;
+         for (std::size_t i = 0; i + 2 < a.size(); i += 2) parts.push_back({a[i], a[i + 1]});
+         return lab::HalfWidth(parts, a.back());
+       }},
   };
   return kFunctions;
 }
@@ -96,6 +104,29 @@ TEST(Formulas, EveryExampleOfTheDocumentHolds) {
   for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it) {
     EXPECT_TRUE(seen.contains((*it)[1])) << (*it)[1] << " is not in the document";
   }
+}
+
+/// "7,112,465,842,176" as a number.
+double Grouped(std::string digits) {
+  std::erase(digits, ',');
+  return std::stod(digits);
+}
+
+// What the prose works out: sums of bytes and operations, and that no example is written in a form that no test reads.
+TEST(Formulas, SumsInTheProseHold) {
+  std::string text = ReadText(BOLTBEAM_SOURCE_DIR "/docs/formulas.md");
+  std::ranges::replace(text, '\n', ' ');
+  const std::regex sum(R"(([0-9][0-9,]+) \+ ([0-9][0-9,]+) = ([0-9][0-9,]*[0-9]))");
+  int sums = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), sum), end; it != end; ++it, ++sums) {
+    EXPECT_EQ(Grouped((*it)[1]) + Grouped((*it)[2]), Grouped((*it)[3])) << it->str();
+  }
+  EXPECT_GE(sums, 2);
+  const std::regex example(R"(`([A-Z]\w+)\(([^)`]*)\) = (-?[0-9.e+]+)`)"), any(R"(`[A-Z]\w+\([^`]*`)");
+  const auto count = [&](const std::regex& what) {
+    return std::distance(std::sregex_iterator(text.begin(), text.end(), what), std::sregex_iterator());
+  };
+  EXPECT_EQ(count(example), count(any)) << "an example that is not computed";
 }
 
 // ---------------------------------------------------------------- recorded bounds
