@@ -23,7 +23,7 @@ void AddVisit(Windows& windows, const Row& row, std::size_t session) {
   }
 }
 
-/// Sums of one session of one model, about its means.
+/// Sums of one model, about its means.
 struct Sums {
   double products = 0, squares = 0, token_squares = 0, level = 0;
   std::size_t count = 0, means = 0;
@@ -84,13 +84,12 @@ std::vector<double> SecondsAt(const Windows& windows, double reference_gb_s, dou
 double MemoryFactor(std::span<const Windows> models) {
   Sums sums;
   for (const Windows& windows : models) {
-    std::map<std::size_t, std::pair<std::vector<double>, std::vector<double>>> sessions;  // stream and token, s per GB
+    std::vector<double> stream, token;  // seconds per GB
     for (std::size_t i = 0; i < windows.seconds.size(); ++i) {
-      auto& [stream, token] = sessions[windows.session[i]];
       stream.push_back(1 / windows.gb_s[i]);
       token.push_back(windows.seconds[i] / windows.point.bytes * 1e9);
     }
-    for (const auto& [session, pairs] : sessions) AddWithin(pairs.first, pairs.second, sums);
+    AddWithin(stream, token, sums);
   }
   const auto windows = static_cast<double>(sums.count);
   const bool is_steady = std::sqrt(sums.squares / windows) < kSteadyMemory * sums.level / windows;

@@ -27,8 +27,8 @@ std::vector<Windows> ByModel(std::span<const Row* const> rows, std::span<const s
 std::vector<double> SecondsAt(const Windows& windows, double reference_gb_s, double memory_factor);
 
 /// How much of a stream's time per byte a token's bytes follow when the memory changes its speed: the slope of seconds
-/// per byte against the stream's, within each session of each model. 1 where the memory kept its speed, so that nothing
-/// is to be corrected.
+/// per byte against the stream's, within each model over all its sessions, which often differ most. 1 where the memory
+/// kept its speed, so that nothing is to be corrected.
 double MemoryFactor(std::span<const Windows> models);
 
 /// The median of each session's times: a cell for every model and session that was measured. seconds: of each model's
