@@ -176,7 +176,7 @@ void WriteLadder(const std::string& path, const std::string& engine, const std::
 }
 
 TEST_F(Lab, AForecastIsCheckedByTheLaddersOwnProgram) {
-  ASSERT_EQ(Run("synth tiny-llama:Q4_K_M " + folder_ + "/model.gguf").status, 0);
+  ASSERT_EQ(Run("synth tiny-llama:Q4_K_M --out " + folder_ + "/model.gguf").status, 0);
   WriteLadder(folder_ + "/echo.jsonl", "echo", "2026-11-30T10:00:00Z");
   const std::string predict = "predict " + folder_ + "/model.gguf --depth 0 --check -t 1 --ladder " + folder_;
   const std::string echo = " --name echo --command 'test -e {} && echo 500 tok/s'";
@@ -197,13 +197,13 @@ TEST_F(Lab, AForecastIsCheckedByTheLaddersOwnProgram) {
   EXPECT_NE(engine.output.find("a line of echo"), std::string::npos) << engine.output;
   const ProgramOutcome shape = Run("predict tiny-llama:Q4_K_M --check --ladder " + folder_ + "/echo.jsonl" + echo);
   EXPECT_EQ(shape.status, 2);
-  EXPECT_EQ(Run(predict + "/echo.jsonl" + " --name echo --command 'false {}'").status, 1);
+  EXPECT_EQ(Run(predict + "/echo.jsonl" + " --name echo --command 'false {}'").status, 2);
 }
 
 // By this engine. A memory that changes its speed in every window is refused as unstable; three tries as for all
 // timing.
 TEST_F(Lab, AForecastIsCheckedByThisEngine) {
-  ASSERT_EQ(Run("synth tiny-llama:Q4_K_M " + folder_ + "/model.gguf").status, 0);
+  ASSERT_EQ(Run("synth tiny-llama:Q4_K_M --out " + folder_ + "/model.gguf").status, 0);
   WriteLadder(folder_ + "/ours.jsonl", "boltbeam", "2026-11-30T10:00:00Z");
   ProgramOutcome checked;
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -229,7 +229,7 @@ TEST_F(Lab, AnImportIsTakenOnce) {
 }
 
 TEST_F(Lab, AFirstPartAloneSaysWhatItIs) {
-  ASSERT_EQ(Run("synth tiny-llama:Q4_K_M " + folder_ + "/model.gguf").status, 0);
+  ASSERT_EQ(Run("synth tiny-llama:Q4_K_M --out " + folder_ + "/model.gguf").status, 0);
   const ProgramOutcome stated =
       Run("predict " + folder_ + "/model.gguf --bytes 5e7 --no-record -o json 2>/dev/null --ladder " + Rows());
   ASSERT_EQ(stated.status, 0) << stated.output;
@@ -242,7 +242,7 @@ TEST_F(Lab, AFirstPartAloneSaysWhatItIs) {
 // Beyond M* more sequences make no more tokens, and bound says where that is.
 TEST_F(Lab, ABatchIsBoundedAsBoundDoes) {
   const std::string model = folder_ + "/m.gguf";
-  ASSERT_EQ(Run("synth qwen3-0.6b:Q4_K_M --layers 2 --sparse " + model).status, 0);
+  ASSERT_EQ(Run("synth qwen3-0.6b:Q4_K_M --layers 2 --sparse --out " + model).status, 0);
   const auto limit = [&](const std::string& batch) {
     const json bound = Json("bound " + model + " --chip apple-m3-10c --depth 512 --batch " + batch);
     return bound["limit_tok_s"].get<double>();
