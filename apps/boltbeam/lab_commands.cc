@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/hash.h"
 #include "base/paths.h"
 #include "base/shell.h"
 #include "engine/thread_choice.h"
@@ -28,6 +29,22 @@ std::string Described(const lab::MachineFit& fit) {
   if (fit.cache != "f16") text += ", cache " + fit.cache;
   if (!fit.setup.empty()) text += ", " + fit.setup;
   return text;
+}
+
+/// What chooses the model's kernels, for comparing: "default", or a hash of all the choices of plans and flags.
+Result<std::string> PlanIdentity(const Globals& globals, const model::Model& model, const EngineFlags& flags) {
+  BOLTBEAM_ASSIGN(const engine::Options options, EngineOptions(globals, model, flags, 0, true));
+  std::string choices;
+  for (const engine::GeometryChoice& choice : options.geometry) choices += choice.table + ":" + choice.knobs + "\n";
+  const auto add = [&](const char* what, std::vector<std::string> routes) {
+    std::ranges::sort(routes);
+    for (const std::string& route : routes) choices += what + route + "\n";
+  };
+  add("with ", options.with);
+  add("without ", options.without);
+  if (choices.empty()) return std::string("default");
+  constexpr std::size_t kShown = 12;
+  return "plan:" + base::Sha256Hex(choices).substr(0, kShown);
 }
 
 /// What llama-bench says of itself, so that a ladder that goes on knows whether it is the same program.

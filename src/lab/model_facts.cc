@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "formats/format.h"
 #include "gguf/file.h"
+#include "gguf/split_name.h"
 #include "model/census.h"
 #include "model/synth.h"
 #include "model/token_graph.h"
@@ -80,28 +81,6 @@ KvBytes KvUnknown() {
   return [](std::uint64_t depth, const model::CacheFormats&) { return depth == 0 ? std::optional(0.0) : std::nullopt; };
 }
 
-/// The cache by the keys that most architectures have: every layer keeps all positions. Unknown where a key is missing,
-/// differs from layer to layer, or a window slides.
-KvBytes KvByKeys(const gguf::File& file, const std::string& architecture) {
-  const std::uint64_t layers = Parameter(file, architecture, "block_count");
-  const std::uint64_t heads = Parameter(file, architecture, "attention.head_count");
-  const std::uint64_t kv_heads = Parameter(file, architecture, "attention.head_count_kv");
-  const std::uint64_t of_head = heads > 0 ? Parameter(file, architecture, "embedding_length") / heads : 0;
-  const auto width = [&](std::string_view key) {
-    const std::uint64_t stated = Parameter(file, architecture, key);
-    return stated > 0 ? stated : of_head;
-  };
-  const std::uint64_t keys = width("attention.key_length"), values = width("attention.value_length");
-  const bool has_window = Parameter(file, architecture, "attention.sliding_window") > 0;
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
-  const bool is_sane = std::max({layers, kv_heads, keys}) < kMost && std::min({layers, kv_heads, keys}) > 0;
-  if (!is_sane || keys != values || has_window) return KvUnknown();
-  return [=](std::uint64_t depth, const model::CacheFormats& cache) -> std::optional<double> {
-    const double of_layer = static_cast<double>(cache.Bytes(kv_heads * keys));
-    return static_cast<double>(layers) * static_cast<double>(depth) * of_layer;
-  };
-}
-
 /// Bytes of the tables, by their names alone.
 double BytesByNames(const gguf::File& file, double experts_read) {
   const bool has_head = std::ranges::any_of(
@@ -147,27 +126,27 @@ Result<ModelFacts> FactsByNames(const gguf::File& file) {
 
 std::string FileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-/// A split model of which parts are missing: what can be said, and that it is not enough.
-Error TellMissing(const gguf::File& file) {
+/// A split model of which parts are missing: which, and what to do.
+Error TellMissing(const std::string& path, Error error) {
+  const std::optional<gguf::PartName> name = gguf::ParsePartName(path);
+  if (!name) return error;
   std::string missing;
   constexpr std::size_t kNamed = 4;
-  const std::span<const std::string> parts = file.missing_parts();
-  for (std::size_t i = 0; i < std::min(parts.size(), kNamed); ++i) missing += (i == 0 ? "" : ", ") + FileName(parts[i]);
-  if (parts.size() > kNamed) missing += fmt::format(" and {} more", parts.size() - kNamed);
-  double experts_read = 1;
-  const std::string architecture = file.GetString("general.architecture").value_or("unknown");
-  const std::uint64_t experts = Parameter(file, architecture, "expert_count");
-  if (experts > 0) {
-    experts_read =
-        static_cast<double>(Parameter(file, architecture, "expert_used_count")) / static_cast<double>(experts);
+  std::size_t count = 0;
+  std::error_code ignored;
+  for (std::uint32_t part = 1; part <= name->count; ++part) {
+    if (std::filesystem::exists(name->Path(part), ignored)) continue;
+    if (++count <= kNamed) missing += (count == 1 ? "" : ", ") + FileName(name->Path(part));
   }
-  return {
-      Code::kGgufSplitMissing, file.path(),
-      fmt::format("{} of {} parts: {} of {} tensors, tables of {:.3f} GB a token; missing: {}", file.parts(),
-                  file.parts() + parts.size(), file.tensors().size(), file.tensors_of_all_parts(),
-                  BytesByNames(file, experts_read) / 1e9, missing),
+  if (count > kNamed) missing += fmt::format(" and {} more", count - kNamed);
+  error.where = path;
+  error.found = fmt::format("{} of {} parts, each with tables of its own; missing: {}", name->count - count,
+                            name->count, missing);
+  error.expected =
       "the other parts (the beginning of each is enough: truncate -s BYTES FILE gives it its length), or beside the "
-      "file --bytes N, what a token reads of all parts"};
+      "file "
+      "--bytes N, what a token reads of all parts";
+  return error;
 }
 
 /// What a model loader may refuse in a file that is sound as a container.
@@ -185,8 +164,7 @@ std::unexpected<Error> WithHint(Error error) {
 Result<ModelFacts> ReadModelFacts(const std::string& path) {
   Result<model::Model> model = model::Model::Load(path);
   if (!model && model.error().code == Code::kGgufSplitMissing) {
-    const Result<gguf::File> there = gguf::File::Open(path, {.allow_missing_parts = true});
-    return std::unexpected(there ? TellMissing(*there) : there.error());
+    return std::unexpected(TellMissing(path, std::move(model).error()));
   }
   if (!model && !IsUnknownKind(model.error().code)) return WithHint(std::move(model).error());
   Result<ModelFacts> facts;
@@ -206,17 +184,13 @@ Result<ModelFacts> ReadModelFacts(const std::string& path) {
 Result<ModelFacts> ReadModelFacts(const std::string& path, double stated_bytes) {
   Result<ModelFacts> facts = ReadModelFacts(path);
   if (!facts && facts.error().code != Code::kGgufSplitMissing) return facts;
-  std::string_view rest = "the command line";
-  if (!facts) {
-    const Result<gguf::File> there = gguf::File::Open(path, {.allow_missing_parts = true});
-    if (!there) return std::unexpected(there.error());
-    facts = FactsOfKeys(*there);
-    facts->kv_bytes = KvByKeys(*there, facts->architecture);
+  if (!facts) {  // its parts are not all there: nothing but the name is known
+    facts = StatedFacts(stated_bytes);
     facts->name = FileName(path);
-    rest = "the command line, its kind from the parts that are there";
+    return facts;
   }
   facts->weight_bytes = stated_bytes;
-  facts->bytes_from = rest;
+  facts->bytes_from = "the command line";
   return facts;
 }
 

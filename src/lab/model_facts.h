@@ -40,8 +40,8 @@ Result<ModelFacts> ShapeFacts(std::string_view spec, std::uint32_t layers = 0);
 /// Of a number of bytes somebody states.
 ModelFacts StatedFacts(double bytes);
 
-/// Of a file or the first part of one, with the bytes that somebody states in the place of what its tensors say: kinds
-/// and cache are the file's, the cache counted by its keys where the tensors are not all there.
+/// Of a file with the bytes that somebody states in the place of what its tensors say. Of a split one whose parts are
+/// not all there only the name is taken from it.
 Result<ModelFacts> ReadModelFacts(const std::string& path, double stated_bytes);
 
 /// A name that ShapeFacts may know rather than a file's: it has a colon and no such file exists.
