@@ -50,9 +50,10 @@ Result<void> AddFloor(const Globals& globals, const Arguments& arguments, lab::P
   roofline::BoundOptions options;
   options.depths = {arguments.depth};
   BOLTBEAM_ASSIGN(const roofline::Bound bound, roofline::ComputeBound(model, roof, options));
+  const bool has_own = question.crossover || question.floor_tok_s;  // what the flags state goes before bound's
   if (!question.crossover) question.crossover = bound.crossover_batch;
-  if (question.floor_tok_s) return {};
-  question.floor_tok_s = bound.pass.limit_tok_s();
+  if (!question.floor_tok_s) question.floor_tok_s = bound.pass.limit_tok_s();
+  if (has_own) return {};
   constexpr double kMostSequences = 1 << 20;
   if (!(question.batch > 1 && question.batch <= kMostSequences)) return {};
   options.batch = static_cast<std::uint64_t>(question.batch);

@@ -93,7 +93,7 @@ void AddRates(const PriceQuestion& question, Price& price) {
   if (!question.floor_tok_s) return;
   price.floor_tok_s = roofline::BatchRate(*question.floor_tok_s, question.batch, crossover);
   if (!question.batch_floor_tok_s) return;
-  price.floor_tok_s = std::min(*price.floor_tok_s, *question.batch_floor_tok_s);
+  price.floor_tok_s = question.batch_floor_tok_s;
   price.tok_s = question.tok_s / *question.floor_tok_s * *price.floor_tok_s;
 }
 
