@@ -27,7 +27,7 @@ struct Forecast {
   [[nodiscard]] double tok_s() const { return 1 / seconds.estimate; }
   [[nodiscard]] double tok_s_low() const { return 1 / seconds.high; }
   [[nodiscard]] double tok_s_high() const { return seconds.low > 0 ? 1 / seconds.low : 1 / seconds.estimate; }
-  [[nodiscard]] bool HasInterval() const { return seconds.high < 1e9; }
+  [[nodiscard]] bool HasInterval() const { return seconds.low > 0 && seconds.high < 1e9; }
 };
 
 struct ForecastOptions {
