@@ -26,6 +26,7 @@
 #include "kernel/knobs.h"
 #include "search/decide.h"
 #include "search/part_search.h"
+#include "search/refine.h"
 #include "search_record.h"
 #include "search_sweeps.h"
 #include "search_table.h"
@@ -133,34 +134,63 @@ class Bench {
 
   struct Drawn {
     Proposal proposal;
-    Foresight foresight;
+    Foresight foresight;  // before anything is compiled
+    Foresight foretold;   // of the sample, from its compiled code
     std::vector<kernel::GemvGeometry> points;
     kernel::GemvGeometry start;
     std::string fitted_on;
   };
 
-  Result<Drawn> SampleOf(const Part& part) const {
-    Drawn sample{ProposeProduct(part, chip_), {}, {}, kernel::DefaultGeometry(*part.format, facts_, false), {}};
-    const Coefficients coefficients = record_->CoefficientsFor(part);
-    sample.fitted_on = coefficients.source;
-    BOLTBEAM_ASSIGN(sample.foresight, PredictProduct(sample.proposal, chip_, bench_->threads(), coefficients));
+  Result<Drawn> SampleOf(const Part& part, CodeReader& reader) {
+    Drawn sample{ProposeProduct(part, chip_), {}, {}, {}, kernel::DefaultGeometry(*part.format, facts_, false), {}};
+    coefficients_ = record_->CoefficientsFor(part);
+    sample.fitted_on = coefficients_.source;
+    BOLTBEAM_ASSIGN(sample.foresight, PredictProduct(sample.proposal, chip_, bench_->threads(), coefficients_));
     sample.points = AtRandom(sample.proposal.points, options_.points, 7);
+    BOLTBEAM_TRY(ReadStreams(part, reader));
+    sample.foretold = sample.foresight;
+    BOLTBEAM_TRY(Refine(sample.foretold, part, chip_, bench_->threads(), coefficients_, reader, sample.points, Cpus()));
+    BOLTBEAM_TRY(WriteStreams(part, reader));
     return sample;
+  }
+
+  static unsigned Cpus() { return static_cast<unsigned>(chip::UsableCpus().size()); }
+
+  /// What `prepare` saw in compiled code, so that `time` need not compile it again.
+  [[nodiscard]] std::string StreamsFile(const Part& part) const {
+    return fmt::format("{}/streams.{}.json", options_.cache, part.table);
+  }
+  Result<void> ReadStreams(const Part& part, CodeReader& reader) const {
+    const auto text = base::ReadWholeFile(StreamsFile(part));
+    if (!text) return {};  // nothing was prepared
+    const nlohmann::json all = nlohmann::json::parse(*text, nullptr, false);
+    if (!all.is_object()) return {};
+    for (const auto& [candidate, one] : all.items()) reader.Know(candidate, StreamFrom(one));
+    return {};
+  }
+  Result<void> WriteStreams(const Part& part, const CodeReader& reader) const {
+    nlohmann::json all = nlohmann::json::object();
+    for (const auto& [candidate, stream] : reader.known()) {
+      all[candidate] = nlohmann::json::object();
+      AddStream(all[candidate], stream);
+    }
+    return base::WriteFileAtomically(StreamsFile(part), all.dump());
   }
 
   /// Every geometry that a strategy may time, so that nothing is compiled while others wait for a quiet machine.
   Result<void> Prepare(const Part& part) {
-    BOLTBEAM_ASSIGN(const Drawn sample, SampleOf(part));
+    CodeReader reader(part, kernels_->target());
+    BOLTBEAM_ASSIGN(const Drawn sample, SampleOf(part, reader));
     for (const kernel::GemvGeometry& point : sample.points) {
-      const auto found = std::ranges::find(sample.foresight.survivors, point, &Prediction::geometry);
-      if (found != sample.foresight.survivors.end()) BOLTBEAM_TRY(record_->Predict(part, *found));
+      const auto found = std::ranges::find(sample.foretold.survivors, point, &Prediction::geometry);
+      if (found != sample.foretold.survivors.end()) BOLTBEAM_TRY(record_->Predict(part, *found));
     }
     std::vector<kernel::GemvGeometry> points = sample.points;
     const auto add = [&](const std::vector<kernel::GemvGeometry>& more) {
       points.insert(points.end(), more.begin(), more.end());
     };
     add({sample.start});
-    add(PredictedFirst(sample.foresight, options_.timed));
+    add(FirstSurvivors(sample.foresight, PartRules().refined));
     add(AtRandom(sample.proposal.points, options_.timed, 99));
     add(ByHash(sample.proposal.points, options_.timed));
     add(Neighbours(sample.start, sample.proposal.points, options_.timed));
@@ -186,7 +216,8 @@ class Bench {
   }
 
   Result<void> Time(const Part& part) {
-    BOLTBEAM_ASSIGN(const Drawn sample, SampleOf(part));
+    CodeReader reader(part, kernels_->target());
+    BOLTBEAM_ASSIGN(const Drawn sample, SampleOf(part, reader));
     Row row;
     row.format = part.format->name;
     row.shape = part.ShapeText();
@@ -197,7 +228,8 @@ class Bench {
       for (const kernel::GemvGeometry& point : sample.points) values.insert(knob.get(point));
       row.knobs += values.size() > 1 ? 1 : 0;
     }
-    BOLTBEAM_ASSIGN(const std::vector<Contender> all, Make(part, sample.points, &row));
+    BOLTBEAM_ASSIGN(std::vector<Contender> all, Make(part, sample.points, &row));
+    for (Contender& one : all) one.stream = reader.Of(one.geometry);
     row.sampled = sample.points.size();
     row.codes = all.size();
     const Swept swept = SweepAll(*bench_, all, kSampleSweeps);
@@ -224,7 +256,10 @@ class Bench {
     BOLTBEAM_TRY(RunBeam(part, sample, enter, row));
     BOLTBEAM_ASSIGN(const std::vector<Contender> start, Make(part, {sample.start}));
     if (!start.empty()) enter("default", start.front());
-    const auto first = PredictedFirst(sample.foresight, 1);
+    Foresight refined = sample.foresight;
+    BOLTBEAM_TRY(Refine(refined, part, chip_, bench_->threads(), coefficients_, reader,
+                        FirstSurvivors(refined, PartRules().refined), Cpus()));
+    const auto first = PredictedFirst(refined, 1);
     BOLTBEAM_ASSIGN(const std::vector<Contender> top, Make(part, first));
     if (!top.empty()) enter("predicted", top.front());
 
@@ -282,7 +317,7 @@ class Bench {
     PartRules rules;
     rules.most_timed = options_.timed;
     rules.compilers = static_cast<unsigned>(chip::UsableCpus().size());
-    const PartInput input{part, sample.proposal.points, sample.foresight, sample.start, rows};
+    const PartInput input{part, sample.proposal.points, sample.foresight, sample.start, rows, chip_, coefficients_};
     BOLTBEAM_ASSIGN(const PartSearch found, SearchPart(input, facts_, *bench_, *kernels_, nothing, rules));
     BOLTBEAM_ASSIGN(const std::vector<Contender> best, Make(part, {found.best}));
     enter("search", best.front());
@@ -342,6 +377,7 @@ class Bench {
   std::unique_ptr<runtime::KernelCache> kernels_;
   std::unique_ptr<TimingBench> bench_;
   std::unique_ptr<Record> record_;
+  Coefficients coefficients_;  // of the part
   std::vector<Row> rows_;
   nlohmann::json json_;
 };

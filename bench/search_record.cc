@@ -57,6 +57,7 @@ Result<void> Record::Measure(const Part& part, const Contender& contender, doubl
   if (const Foretold* foretold = Find(part, contender.name)) record.prediction = foretold->record;
   record.environment[kThreadsField] = threads_;
   record.environment[kBandwidthField] = read_gb_s;
+  AddStream(record.environment, contender.stream);
   record.environment["machine_code"] = contender.code;
   BOLTBEAM_TRY(ledger_.AppendMeasurement(record));
   return {};

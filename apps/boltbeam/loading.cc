@@ -48,7 +48,7 @@ Result<void> ApplyPlan(const base::Paths& paths, const model::Model& model, cons
                        const EngineFlags& flags, bool is_quiet, engine::Options& options) {
   runtime::KernelCache kernels(codegen::TargetFor(machine), options.cache_folder);
   BOLTBEAM_ASSIGN(search::PlanUse use,
-                  search::UsePlan(model, machine, search::PlanStore::In(paths), flags.plan, kernels));
+                  search::UsePlan(model, machine, search::PlanStore::In(paths), flags.plan, kernels, options.threads));
   for (const std::string& note : use.notes) {
     if (!is_quiet) Note("note: " + note);
   }

@@ -113,8 +113,8 @@ class SearchRun {
     } else if (IsInstructionSet(arguments_.from)) {
       BOLTBEAM_ASSIGN(start_, search::ChoicesOfSet(*model_, machine_, arguments_.from));
     } else {
-      BOLTBEAM_ASSIGN(const search::PlanUse use,
-                      search::UsePlan(*model_, machine_, search::PlanStore::In(paths_), arguments_.from, *kernels_));
+      BOLTBEAM_ASSIGN(const search::PlanUse use, search::UsePlan(*model_, machine_, search::PlanStore::In(paths_),
+                                                                 arguments_.from, *kernels_, threads_));
       for (const std::string& note : use.notes) Note("note: " + note);
       start_ = use.geometry;
     }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace boltbeam::codegen {
 namespace {
 
@@ -23,6 +25,23 @@ TEST(ListingFactsTest, ReadsArm) {
   EXPECT_EQ(facts.loop_instructions, 5U);
   EXPECT_EQ(facts.vector_registers, 3U);
   EXPECT_EQ(facts.spills, 1U);
+}
+
+// Four lines, the third of which is read before the second: one pair over four lines. From read to read 1, 1, 3 and,
+// around the loop, 2 instructions: root mean square 1.936 over a mean of 7 / 4.
+TEST(ListingFactsTest, SeesTheOrderInWhichAStreamIsRead) {
+  const ListingFacts facts = FactsOfListing(
+      ".LBB0_4:\n\tvmovdqu64\t-64(%rax,%r8), %zmm1\n\tvmovdqu64\t64(%rax,%r8), %zmm2\n"
+      "\tvpandd\t(%rax,%r8), %zmm0, %zmm3\n\tvpaddd\t4(%rcx,%r9){1to16}, %zmm3, %zmm3\n\tprefetcht0\t512(%rax,%r8)\n"
+      "\tvmovups\t128(%rax,%r8), %ymm4\n\tjl\t.LBB0_4\n");
+  EXPECT_EQ(facts.loop_instructions, 7U);
+  ASSERT_TRUE(facts.stream);
+  EXPECT_DOUBLE_EQ(facts.stream->disorder, 0.25);
+  EXPECT_NEAR(facts.stream->unevenness, std::sqrt(15.0 / 4) / (7.0 / 4), 1e-12);
+  // No memory, or only what lies on the stack, among constants or is one number for all lanes: no stream.
+  EXPECT_FALSE(FactsOfListing(".L1:\n\tvaddps\t%zmm0, %zmm1, %zmm1\n\tvpaddd\t8(%rcx){1to16}, %zmm3, %zmm3\n"
+                              "\tvmovups\t64(%rsp), %zmm2\n\tjl\t.L1\n")
+                   .stream);
 }
 
 TEST(ListingFactsTest, NothingIsNothing) {

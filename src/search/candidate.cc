@@ -60,4 +60,18 @@ ledger::Subject SubjectOf(const Part& part, const kernel::GemvGeometry& geometry
   return subject;
 }
 
+void AddStream(nlohmann::json& environment, const std::optional<codegen::StreamFacts>& stream) {
+  if (!stream) return;
+  environment["stream_disorder"] = stream->disorder;
+  environment["stream_unevenness"] = stream->unevenness;
+}
+
+std::optional<codegen::StreamFacts> StreamFrom(const nlohmann::json& environment) {
+  const auto disorder = environment.find("stream_disorder"), unevenness = environment.find("stream_unevenness");
+  const bool is_there = disorder != environment.end() && unevenness != environment.end() && disorder->is_number() &&
+                        unevenness->is_number() && *disorder >= 0 && *unevenness >= 1;
+  if (!is_there) return std::nullopt;
+  return codegen::StreamFacts{disorder->get<double>(), unevenness->get<double>()};
+}
+
 }  // namespace boltbeam::search

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/listing_facts.h"
 #include "formats/format.h"
 #include "kernel/families/gemv.h"
 #include "kernel/weight_layout.h"
@@ -62,5 +65,8 @@ ledger::Subject SubjectOf(const Part& part, const kernel::GemvGeometry& geometry
 inline constexpr std::string_view kKernelQuantity = "kernel_ns";
 inline constexpr std::string_view kThreadsField = "threads";
 inline constexpr std::string_view kBandwidthField = "read_bandwidth_gb_s";
+/// And how the code reads its table, where the listing shows it.
+void AddStream(nlohmann::json& environment, const std::optional<codegen::StreamFacts>& stream);
+std::optional<codegen::StreamFacts> StreamFrom(const nlohmann::json& environment);
 
 }  // namespace boltbeam::search

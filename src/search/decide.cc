@@ -68,7 +68,7 @@ class Decider {
     KeepFitting(group, legal, foresight, search);
     BOLTBEAM_ASSIGN(const GateRows rows, RowsOf(group, kGateWeights));
     BOLTBEAM_ASSIGN(const kernel::GemvGeometry start, engine::GeometryFor(request_.start, *group.tensor, facts_));
-    const PartInput input{group.part, legal, foresight, start, rows};
+    const PartInput input{group.part, legal, foresight, start, rows, chip_, request_.coefficients};
     PartHooks hooks;
     hooks.cancelled = [this] { return (hooks_.cancelled && hooks_.cancelled()); };
     hooks.progress = [this](const std::string& trying, const std::string& best) {

@@ -182,7 +182,7 @@ Cases CasesOf(const std::vector<Sample>& samples, const chip::Chip& chip, std::u
       table = tables.emplace(sample.part.table, entry).first;
     }
     auto& [index, counter] = table->second;
-    auto work = counter.Count(sample.geometry);
+    auto work = counter.Count(sample.geometry, sample.stream);
     if (!work) continue;
     if (sample.read_gb_s > 0) work->bandwidth_gb_s = sample.read_gb_s;
     const std::size_t moment = moments.try_emplace({index, sample.read_gb_s}, moments.size()).first->second;
@@ -276,20 +276,26 @@ Result<std::vector<Sample>> SamplesOf(ledger::Index& index, const std::string& c
   filter.kind = ledger::Kind::kMeasurement;
   filter.chip = chip;
   BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
-  std::map<std::tuple<std::string, std::string, std::uint32_t, double>, std::vector<double>> times;
+  struct Timed {
+    std::vector<double> ns;
+    std::optional<codegen::StreamFacts> stream;
+  };
+  std::map<std::tuple<std::string, std::string, std::uint32_t, double>, Timed> times;
   for (const ledger::Row& row : rows) {
     const auto record = ledger::MeasurementFrom(row.payload);
     if (!record || record->quantity != kKernelQuantity || record->value <= 0) continue;
     const auto threads = record->environment.value(std::string(kThreadsField), 0U);
     const double rate = record->environment.value(std::string(kBandwidthField), 0.0);
-    times[{record->subject.shape, record->subject.candidate, threads, rate}].push_back(record->value);
+    Timed& timed = times[{record->subject.shape, record->subject.candidate, threads, rate}];
+    timed.ns.push_back(record->value);
+    if (const auto stream = StreamFrom(record->environment)) timed.stream = stream;
   }
   std::vector<Sample> samples;
-  for (auto& [key, values] : times) {
+  for (const auto& [key, timed] : times) {
     const auto part = PartOfTable(std::get<0>(key));
     const auto geometry = GeometryOfCandidate(std::get<1>(key));
-    if (part && geometry)
-      samples.push_back({*part, *geometry, std::get<2>(key), measure::Median(values), std::get<3>(key)});
+    if (!part || !geometry) continue;
+    samples.push_back({*part, *geometry, std::get<2>(key), measure::Median(timed.ns), std::get<3>(key), timed.stream});
   }
   return samples;
 }

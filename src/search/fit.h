@@ -22,7 +22,8 @@ struct Sample {
   kernel::GemvGeometry geometry;
   std::uint32_t threads = 0;
   double ns = 0;
-  double read_gb_s = 0;  // by a probe beside it, with as many threads; 0: not known
+  double read_gb_s = 0;                             // by a probe beside it, with as many threads; 0: not known
+  std::optional<codegen::StreamFacts> stream = {};  // how its code reads the table, where that was seen
 };
 
 /// "Q4_K.4096x14336" -> format, rows, columns. kLedgerRecord when it names no table.

@@ -8,6 +8,7 @@
 #include <ranges>
 
 #include "base/ticks.h"
+#include "search/refine.h"
 
 namespace boltbeam::search {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::size_t kMostAgain = 4;
 
 std::vector<TrialKey> KeysOf(const std::vector<Contender>& contenders) {
   std::vector<TrialKey> keys;
-  for (const Contender& contender : contenders) keys.push_back({contender.name, contender.code});
+  for (const Contender& contender : contenders) keys.push_back({contender.name, contender.code, contender.stream});
   return keys;
 }
 
@@ -57,7 +58,9 @@ class Search {
         memory_(memory),
         rules_(rules),
         hooks_(hooks),
-        gate_(input.rows, facts, kernels) {
+        gate_(input.rows, facts, kernels),
+        foresight_(input.foresight),
+        reader_(input.part, kernels.target()) {
     found_.part = input.part;
     found_.legal = input.legal.size();
     found_.predicted = input.foresight.survivors.size();
@@ -71,6 +74,8 @@ class Search {
       found_.seconds = base::SecondsSince(begin);
       return std::move(found_);
     }
+    BOLTBEAM_TRY(Refine(foresight_, input_.part, input_.chip, bench_.threads(), input_.coefficients, reader_,
+                        FirstSurvivors(foresight_, rules_.refined), rules_.compilers));
     const std::size_t beside = std::min(rules_.neighbours, rules_.most_timed / 2);
     BOLTBEAM_TRY(Stage(First(rules_.most_timed - beside)));
     if (beside > 0) {
@@ -141,7 +146,7 @@ class Search {
   /// The start and the most promising ones.
   std::vector<kernel::GemvGeometry> First(std::size_t count) const {
     std::vector<kernel::GemvGeometry> points{input_.start};
-    for (const kernel::GemvGeometry& point : PredictedFirst(input_.foresight, count)) {
+    for (const kernel::GemvGeometry& point : PredictedFirst(foresight_, count)) {
       if (points.size() < count && !(point == input_.start)) points.push_back(point);
     }
     return points;
@@ -160,8 +165,8 @@ class Search {
   }
 
   [[nodiscard]] const Prediction* PredictionOf(const kernel::GemvGeometry& geometry) const {
-    const auto found = std::ranges::find(input_.foresight.survivors, geometry, &Prediction::geometry);
-    return found == input_.foresight.survivors.end() ? nullptr : &*found;
+    const auto found = std::ranges::find(foresight_.survivors, geometry, &Prediction::geometry);
+    return found == foresight_.survivors.end() ? nullptr : &*found;
   }
 
   /// Times points against the first of them, the control, which was best so far.
@@ -193,6 +198,7 @@ class Search {
     for (const Made& one : made) {
       if (one.state == Made::State::kReady) {
         ready.push_back(one.contender);
+        ready.back().stream = reader_.Of(one.contender.geometry);
         const bool is_known = std::ranges::find(contenders_, one.contender.name, &Contender::name) != contenders_.end();
         if (!is_known) contenders_.push_back(one.contender);
         continue;
@@ -361,6 +367,8 @@ class Search {
   const PartRules& rules_;
   const PartHooks& hooks_;
   ProductGate gate_;
+  Foresight foresight_;
+  CodeReader reader_;
   std::vector<PairedWindows> stages_;        // that the gain follows from
   bool has_all_stages_ = true;               // no part of it was remembered
   std::vector<Contender> contenders_;        // all that were ready

@@ -19,7 +19,8 @@ struct PartRules {
   std::size_t neighbours = 4;   // of these, kept for points beside the best of the others
   double claim = 0.01;          // who is slower by no more than this is not refuted
   HalvingRules halving;
-  unsigned compilers = 1;  // threads
+  unsigned compilers = 1;    // threads
+  std::size_t refined = 24;  // of those foretold as fastest: compiled and foretold again before any is chosen
 };
 
 /// What became of one candidate.
@@ -40,6 +41,8 @@ struct PartInput {
   const Foresight& foresight;
   kernel::GemvGeometry start;  // what runs it now: the control
   const GateRows& rows;
+  const chip::Chip& chip;  // and the coefficients that the foresight comes from
+  Coefficients coefficients;
 };
 
 struct PartSearch {

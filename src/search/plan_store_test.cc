@@ -10,6 +10,7 @@
 #include "chip/facts.h"
 #include "engine/weights.h"
 #include "kernel/knobs.h"
+#include "search/decide.h"
 #include "search/plan_use.h"
 #include "test_model.h"
 
@@ -160,7 +161,7 @@ class PlanUseTest : public testing::Test {
   }
 
   Result<PlanUse> Use(const std::string& choice = "") {
-    return UsePlan(*model_, machine_, PlanStore(folder_.path()), choice, *kernels_);
+    return UsePlan(*model_, machine_, PlanStore(folder_.path()), choice, *kernels_, 2);
   }
   PlanFile Installed() { return PlanStore(folder_.path()).List().plans.at(0); }
 
@@ -222,6 +223,47 @@ TEST_F(PlanUseTest, TablesThatOneKernelMultipliesTogetherKeepOneGeometry) {
   EXPECT_TRUE(use.geometry.empty());
   ASSERT_FALSE(use.notes.empty());
   EXPECT_NE(use.notes[0].find("together"), std::string::npos) << use.notes[0];
+}
+
+// Kernels are right with any number of threads: a plan for another one is used where there is none for this one.
+TEST_F(PlanUseTest, APlanMeasuredWithAsManyThreadsGoesFirst) {
+  const auto with = [&](std::uint32_t threads) {
+    return UsePlan(*model_, machine_, PlanStore(folder_.path()), "", *kernels_, threads).value();
+  };
+  ASSERT_TRUE(PlanStore(folder_.path()).Install(plan_));
+  ASSERT_TRUE(Use());
+  const PlanUse other = with(1);
+  EXPECT_EQ(other.geometry.size(), 5U);
+  ASSERT_EQ(other.notes.size(), 1U);
+  EXPECT_NE(other.notes[0].find("measured with 2 threads, 1 run now"), std::string::npos) << other.notes[0];
+  EXPECT_TRUE(with(2).notes.empty());
+
+  // The newest goes first only among those of as many threads.
+  PlanFile one = plan_;
+  one.threads = 1;
+  one.date = "2026-11-30T09:00:00Z";
+  one.tables = {{"Q8_0.256x512", std::string(kKnobs).replace(0, 7, "lanes=4"), ""}};
+  ASSERT_TRUE(PlanStore(folder_.path()).Install(one));
+  const auto knobs = [](const PlanUse& use) {
+    return std::ranges::find(use.geometry, std::string("Q8_0.256x512"), &engine::GeometryChoice::table)->knobs;
+  };
+  EXPECT_TRUE(knobs(with(2)).starts_with("lanes=8"));
+  EXPECT_TRUE(knobs(with(1)).starts_with("lanes=4"));
+}
+
+TEST_F(PlanUseTest, OfTwoPromotedGeometriesOfAttentionThePlanKeepsTheLast) {
+  const std::vector<engine::GeometryChoice> choices{{"attention", "lanes=4,chunk=64,dot=maddhalves"},
+                                                    {"attention", "lanes=4,chunk=256,dot=maddhalves"}};
+  const PlanFile plan = PlanOf(*model_, machine_, kernels_->target(), choices, 2).value();
+  EXPECT_EQ(std::ranges::count(plan.tables, std::string("attention"), &PlanTable::table), 1);
+  ASSERT_NE(plan.Find("attention"), nullptr);
+  EXPECT_EQ(plan.Find("attention")->knobs, choices[1].knobs);
+  // And so it comes back: written, read, installed, taken.
+  const PlanFile read = ParsePlan(ToJson(plan), "plan").value();
+  ASSERT_TRUE(PlanStore(folder_.path()).Install(read));
+  const PlanUse use = Use().value();
+  EXPECT_EQ(std::ranges::count(use.geometry, std::string("attention"), &engine::GeometryChoice::table), 1);
+  EXPECT_EQ(use.geometry.back().knobs, choices[1].knobs);
 }
 
 TEST_F(PlanUseTest, TakesAFileByItsPath) {

@@ -8,6 +8,7 @@
 
 #include "codegen/codegen.h"
 #include "engine/attention_choice.h"
+#include "engine/thread_choice.h"
 #include "engine/weights.h"
 #include "kernel/families/gemv.h"
 #include "kernel/knobs.h"
@@ -31,8 +32,8 @@ struct Pick {
 
 class Chooser {
  public:
-  Chooser(const model::Model& model, const chip::Chip& machine, runtime::KernelCache& kernels)
-      : model_(model), facts_(kernel::VectorFactsOf(machine)), kernels_(kernels) {
+  Chooser(const model::Model& model, const chip::Chip& machine, runtime::KernelCache& kernels, std::uint32_t threads)
+      : model_(model), facts_(kernel::VectorFactsOf(machine)), kernels_(kernels), threads_(threads) {
     for (const model::Operation& operation : model::BuildTokenGraph(model, {})) {
       if (operation.kind == model::OpKind::kMatmul) tables_.emplace(TableName(*operation.weights), operation.weights);
     }
@@ -40,6 +41,7 @@ class Chooser {
 
   /// Plans in the order of preference.
   Result<PlanUse> Choose(std::vector<PlanFile>& plans) {
+    std::ranges::stable_partition(plans, [this](const PlanFile& plan) { return plan.threads == threads_; });
     for (PlanFile& plan : plans) Offer(plan);
     BOLTBEAM_TRY(KeepTogether());
     BOLTBEAM_TRY(CheckAgain());
@@ -54,6 +56,11 @@ class Chooser {
       use.without = plan.without;
       TakeAttention(plan, use);
       break;
+    }
+    for (const PlanFile& plan : plans) {
+      if (plan.threads == threads_ || std::ranges::find(use.plans, plan.name) == use.plans.end()) continue;
+      notes_.push_back(fmt::format("plan {} was measured with {} threads, {} run now: what is fastest may be otherwise",
+                                   plan.name, plan.threads, threads_));
     }
     use.notes = std::move(notes_);
     return use;
@@ -175,6 +182,7 @@ class Chooser {
   const model::Model& model_;
   const kernel::VectorFacts facts_;
   runtime::KernelCache& kernels_;
+  const std::uint32_t threads_;
   std::map<std::string, const model::Tensor*> tables_;  // one of each name
   std::map<std::string, Pick> picks_;
   std::vector<const PlanFile*> changed_;
@@ -204,11 +212,12 @@ Result<std::string> CheckKey(const formats::Format& format, std::uint64_t rows, 
 }
 
 Result<PlanUse> UsePlan(const model::Model& model, const chip::Chip& machine, const PlanStore& store,
-                        const std::string& choice, runtime::KernelCache& kernels) {
+                        const std::string& choice, runtime::KernelCache& kernels, std::uint32_t threads) {
   if (choice == kDefaultPlan) return PlanUse{};
   BOLTBEAM_ASSIGN(std::vector<PlanFile> plans, PlansOf(store, machine, choice));
   if (plans.empty()) return PlanUse{};
-  Chooser chooser(model, machine, kernels);
+  if (threads == 0) threads = engine::ChooseThreads(machine).threads;
+  Chooser chooser(model, machine, kernels, threads);
   BOLTBEAM_ASSIGN(PlanUse use, chooser.Choose(plans));
   if (!choice.empty() && use.geometry.empty() && !plans.front().tables.empty()) {
     return Fail(Code::kUsage, "--plan " + choice,

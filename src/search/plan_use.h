@@ -1,6 +1,7 @@
 // Which installed plans a model takes, and whether their kernels are still right.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,12 @@ struct PlanUse {
 /// was made with instructions that the machine lacks is left out. Routes come only from a plan for exactly the model's
 /// tables. Where the compiler, the instruction sets or the kernels have changed since a table was found correct, it is
 /// checked again first: what fails is left out, what passes is remembered.
+///
+/// threads: that will run; 0: as many as the machine's curve says. Of two plans that have a table, what was measured
+/// with as many goes first. One of another number is used, as its kernels are right with any, and a note says so: which
+/// of them is fastest may be otherwise.
 Result<PlanUse> UsePlan(const model::Model& model, const chip::Chip& machine, const PlanStore& store,
-                        const std::string& choice, runtime::KernelCache& kernels);
+                        const std::string& choice, runtime::KernelCache& kernels, std::uint32_t threads = 0);
 
 /// What makes a table's kernel what it is: its program, the compiler and the instruction sets.
 Result<std::string> CheckKey(const formats::Format& format, std::uint64_t rows, std::uint64_t cols,

@@ -20,7 +20,10 @@ namespace {
 constexpr double kNeighbourhood = 3;
 /// Of a thread, where the chip was not measured: two a clock at 3 GHz.
 constexpr double kGuessedInstructionsS = 6e9;
-constexpr double kFewRows = 4;      // of a group: one stream
+constexpr double kFewRows = 4;  // of a group: one stream
+// Of code that was not compiled, the means of some 800 geometries that were: for each doubling of the chunks whose
+// loads may be moved, and of the rows of a group beyond a few.
+constexpr double kUsualDisorder = 0.25, kUsualUneven = 0.25;
 constexpr double kLineBytes = 64;   // between prefetches
 constexpr double kUnderWay = 24;    // lines that a core asks for before it waits
 constexpr double kSmallTurn = 256;  // instructions that every front end keeps up with
@@ -69,8 +72,8 @@ std::span<const CoefficientName> CoefficientNames() {
       CoefficientName{"narrow", "exponent of the registers' width", &Coefficients::narrow},
       CoefficientName{"chain", "a sum that waits for the one before", &Coefficients::chain},
       CoefficientName{"size", "more for twice the code of a turn", &Coefficients::size},
-      CoefficientName{"unordered", "more for twice the chunks of a block that may be read out of order",
-                      &Coefficients::unordered},
+      CoefficientName{"disorder", "more of the memory's time for lines read out of order", &Coefficients::disorder},
+      CoefficientName{"uneven", "more of the memory's time for reads in clusters", &Coefficients::uneven},
       CoefficientName{"pressure", "more for the registers needed", &Coefficients::pressure},
       CoefficientName{"far", "more for each KiB fetched ahead", &Coefficients::far},
       CoefficientName{"streams", "more for twice the rows of a group", &Coefficients::streams},
@@ -116,7 +119,7 @@ Result<Counter::Turn> Counter::CountTurn(const kernel::GemvGeometry& geometry) c
   return turn;
 }
 
-Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
+Result<Work> Counter::Count(const kernel::GemvGeometry& geometry, const std::optional<codegen::StreamFacts>& stream) {
   const auto [known, is_new] = turns_.try_emplace(CodeOf(geometry));
   if (is_new) {
     BOLTBEAM_ASSIGN(known->second, CountTurn(geometry));
@@ -144,8 +147,12 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry) {
   work.turn_size = turn.arithmetic + turn.products + turn.halves + turn.loads;
   work.pressure = kernel::RegistersNeeded(layout, geometry) / registers_;
   work.ahead_kib = geometry.prefetch_bytes / 1024.0;
-  if (!geometry.ordered) {
-    work.unordered = std::log2(std::max<double>(1, layout.chunks));
+  if (stream) {
+    work.disorder = std::log2(1 + stream->disorder);
+    work.uneven = std::log2(stream->unevenness);
+  } else {
+    work.disorder = geometry.ordered ? 0 : kUsualDisorder * std::log2(std::max<double>(1, layout.chunks));
+    work.uneven = kUsualUneven * std::log2(std::max(1.0, work.rows / kFewRows));
   }
   work.bandwidth_gb_s = bandwidth_gb_s_;
   work.instructions_s = instructions_s_;
@@ -170,7 +177,7 @@ Prediction TimeOf(const Work& work, const Coefficients& c) {
   // The thread with most rows sets the time.
   prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, work.bandwidth_gb_s) * work.busiest *
                          (1 + c.streams * rows) * (1 + c.ahead * work.burst / (work.burst + kUnderWay)) *
-                         (1 + c.unordered * work.unordered);
+                         (1 + c.disorder * work.disorder + c.uneven * work.uneven);
   const double doublings = std::max(0.0, std::log2(work.turn_size / kSmallTurn));
   double wide =
       work.arithmetic * c.arithmetic + work.products * c.product + work.halves * c.halves + work.loads * c.load;
@@ -181,6 +188,14 @@ Prediction TimeOf(const Work& work, const Coefficients& c) {
   const double p = c.overlap;
   prediction.ns =
       Power(Power(prediction.memory_ns, p) + Power(prediction.compute_ns, p) + Power(prediction.waits_ns, p), 1 / p);
+  return prediction;
+}
+
+Prediction Foretell(const kernel::GemvGeometry& geometry, const Work& work, const Coefficients& coefficients) {
+  Prediction prediction = TimeOf(work, coefficients);
+  prediction.geometry = geometry;
+  prediction.low_ns = prediction.ns / (1 + coefficients.spread);
+  prediction.high_ns = prediction.ns * (1 + coefficients.spread);
   return prediction;
 }
 
@@ -196,10 +211,7 @@ Result<Foresight> PredictProduct(const Proposal& proposal, const chip::Chip& chi
   Counter counter(part, chip, threads);
   for (const kernel::GemvGeometry& point : proposal.points) {
     BOLTBEAM_ASSIGN(const Work work, counter.Count(point));
-    Prediction prediction = TimeOf(work, coefficients);
-    prediction.geometry = point;
-    prediction.low_ns = prediction.ns / (1 + coefficients.spread);
-    prediction.high_ns = prediction.ns * (1 + coefficients.spread);
+    const Prediction prediction = Foretell(point, work, coefficients);
     if (work.busiest >= 2) {
       Reject(foresight.rejected, "reduction-not-covered",
              fmt::format("groups of {:.0f} rows leave threads without any", work.rows));

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "chip/facts.h"
+#include "codegen/listing_facts.h"
 #include "search/candidate.h"
 #include "search/propose.h"
 
@@ -43,8 +45,9 @@ struct Coefficients {
   double narrow = 0.6;      // exponent of the registers' width over the widest: on half of it an instruction is cheaper
   double chain = 6.7;       // a sum that waits for the one before
   double size = 0.09;       // more for each doubling of a turn's code beyond 256 instructions
-  double unordered =
-      0.07;  // more of the memory's time for each doubling of a block's chunks that may be read out of order
+  double disorder =
+      0.09;              // more of the memory's time for each doubling of 1 + pairs of lines read out of order, a line
+  double uneven = 0.11;  // the same for each doubling of how unevenly a turn's reads lie among its instructions
   double pressure = 0.22;  // more for registers: times the square of those needed over those there
   double far = 0.024;      // more for each KiB that is fetched ahead: it pushes others out of the first cache
   double streams = 0.035;  // more of the memory's time for each doubling of a group's rows beyond four
@@ -73,7 +76,8 @@ struct Work {
   double pressure = 0.22;     // registers needed at the least over those there
   double ahead_kib = 0;       // fetched ahead; 0: nothing
   double burst = 0;           // lines that a turn asks for ahead, one after another
-  double unordered = 0;       // how often the chunks of a block double whose loads may be moved
+  double disorder = 0;        // log2(1 + codegen::StreamFacts::disorder): of the compiled code, or a guess
+  double uneven = 0;          // log2(codegen::StreamFacts::unevenness), likewise
   double bandwidth_gb_s = 0;  // of all threads
   double busiest = 1;         // share of the thread with most rows, times the threads
   double instructions_s = 0;  // of a thread
@@ -83,7 +87,8 @@ struct Work {
 class Counter {
  public:
   Counter(const Part& part, const chip::Chip& chip, std::uint32_t threads);
-  Result<Work> Count(const kernel::GemvGeometry& geometry);
+  /// stream: how the compiled code reads the table, where it was compiled.
+  Result<Work> Count(const kernel::GemvGeometry& geometry, const std::optional<codegen::StreamFacts>& stream = {});
 
  private:
   struct Turn {
@@ -103,6 +108,9 @@ ledger::Prediction ToRecord(const Part& part, const Prediction& prediction, cons
 
 /// Nanoseconds, and their parts; no interval.
 Prediction TimeOf(const Work& work, const Coefficients& coefficients);
+
+/// The same with its interval.
+Prediction Foretell(const kernel::GemvGeometry& geometry, const Work& work, const Coefficients& coefficients);
 
 /// kBoundNoBandwidth when the memory's rate is not known.
 Result<Foresight> PredictProduct(const Proposal& proposal, const chip::Chip& chip, std::uint32_t threads,

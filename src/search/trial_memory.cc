@@ -198,6 +198,7 @@ Result<void> TrialMemory::AddRound(const Part& part, const std::vector<TrialKey>
     record.environment[kThreadsField] = conditions_.threads;
     if (read_gb_s > 0) record.environment[kBandwidthField] = read_gb_s;
     record.environment[kColdBytes] = conditions_.cold_bytes;
+    AddStream(record.environment, keys[i].stream);
     record.environment[kCode] = keys[i].code;
     record.environment[kSession] = session;
     record.environment[kRound] = round;

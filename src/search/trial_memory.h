@@ -33,6 +33,7 @@ struct TrialConditions {
 struct TrialKey {
   std::string candidate;  // CandidateName
   std::string code;       // hash of its machine code
+  std::optional<codegen::StreamFacts> stream = {};
 };
 
 /// What a search found about one candidate of a part.

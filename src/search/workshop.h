@@ -19,8 +19,9 @@ namespace boltbeam::search {
 /// A candidate whose kernel is right.
 struct Contender {
   kernel::GemvGeometry geometry;
-  std::string name;  // CandidateName
-  std::string code;  // hash of its machine code
+  std::string name;                                 // CandidateName
+  std::string code;                                 // hash of its machine code
+  std::optional<codegen::StreamFacts> stream = {};  // how it reads the table; where somebody looked
   measure::ColdProduct product;
 };
 
