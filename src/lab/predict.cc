@@ -85,7 +85,7 @@ void Widen(const MachineFit& fit, const Variance& of_depth, double confidence, F
 ledger::Subject SubjectOf(const MachineFit& fit, const ModelFacts& model) {
   ledger::Subject subject;
   subject.candidate = fit.engine.empty() ? "a runtime" : fit.engine;
-  subject.chip = fit.device;
+  subject.chip = fit.device.empty() ? fit.alias : fit.device;  // rows of old need not name their chip
   subject.model = model.name;
   subject.model_hash = model.header_sha256;
   return subject;
