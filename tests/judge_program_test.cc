@@ -141,7 +141,7 @@ TEST_F(JudgeProgram, ACandidateIsWhatItConsistsOf) {
   const nlohmann::json first = judge(" --a plan=default --b plan=" + one);
   const nlohmann::json second = judge(" --a plan=default --b plan=" + two);
   EXPECT_EQ(candidate(first), candidate(second)) << "the same plan by another path";
-  EXPECT_NE(candidate(first), first.at("payload").at("subject").at("baseline"));
+  EXPECT_NE(candidate(first), first.at("payload").at("subject").at("baseline").get<std::string>());
   if (first.at("payload").at("verdict") == second.at("payload").at("verdict")) {
     EXPECT_EQ(second.at("seen").at("sessions"), 2) << second.at("seen");
   }
@@ -161,7 +161,7 @@ TEST_F(JudgeProgram, ACandidateIsWhatItConsistsOf) {
   const nlohmann::json a = program("one"), b = program("two"), again = program("one");
   EXPECT_NE(candidate(a), candidate(b)) << "two programs at one path";
   EXPECT_EQ(candidate(a), candidate(again));
-  EXPECT_EQ(candidate(a), a.at("payload").at("subject").at("baseline")) << "the same bytes";
+  EXPECT_EQ(candidate(a), a.at("payload").at("subject").at("baseline").get<std::string>()) << "the same bytes";
   EXPECT_EQ(a.at("payload").at("details").at("sides").at("b").at("program_sha256").get<std::string>().size(), 64U);
 }
 
