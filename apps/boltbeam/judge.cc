@@ -197,11 +197,20 @@ Repetition ReadRepetition(const nlohmann::json& json) {
 
 // A gain counts when fresh processes repeat it: other addresses and pages, the code elsewhere in them, the other order
 // of loading.
-Result<judge::Condition> Repeat(const Globals& globals, const JudgeArguments& arguments, nlohmann::json& processes) {
+judge::Condition Repeat(const Globals& globals, const JudgeArguments& arguments, nlohmann::json& processes) {
   judge::Condition condition{std::string(judge::kRepeated), judge::State::kPass, ""};
   for (std::uint32_t number = 1; number <= arguments.confirm; ++number) {
-    if (Interrupted()) return Fail(Code::kInterrupted, "judge", "stopped by the user");
-    BOLTBEAM_ASSIGN(const nlohmann::json json, RunFreshProcess(globals, arguments, number));
+    // What was measured already is recorded all the same.
+    if (Interrupted()) {
+      return judge::Condition{std::string(judge::kRepeated), judge::State::kUnknown, "stopped by the user"};
+    }
+    const Result<nlohmann::json> process = RunFreshProcess(globals, arguments, number);
+    if (!process) {
+      return judge::Condition{
+          std::string(judge::kRepeated), judge::State::kUnknown,
+          fmt::format("process {} of {}: {}", number, arguments.confirm, process.error().Message())};
+    }
+    const nlohmann::json& json = *process;
     const Repetition repetition = ReadRepetition(json);
     processes.push_back({{"placement", PlacementOf(arguments, number)},
                          {"swap_load", SwapsLoad(number)},
@@ -250,16 +259,17 @@ Result<void> RunJudge(JudgeArguments& arguments, Globals& globals) {
                   }));
   std::uint64_t sessions = 1;
   if (arguments.confirm > 0 && WouldPromote(judged.run.findings, thresholds)) {
-    BOLTBEAM_ASSIGN(judge::Condition repeated, Repeat(globals, arguments, judged.processes));
+    judge::Condition repeated = Repeat(globals, arguments, judged.processes);
     if (repeated.state == judge::State::kPass) sessions += arguments.confirm;
     judged.run.findings.conditions.push_back(std::move(repeated));
   }
   const judge::Judgement judgement = judge::Decide(judged.run.findings, thresholds);
-  BOLTBEAM_ASSIGN(const std::string record, memory.Record(arguments, judged, judgement, thresholds, sessions));
-  const report::JudgeSubject subject{
-      arguments.model, arguments.a.Describe(), arguments.b.Describe(), judged.subject.machine, record, arguments.seed};
+  const Result<std::string> record = memory.Record(arguments, judged, judgement, thresholds, sessions);
+  const report::JudgeSubject subject{arguments.model,        arguments.a.Describe(), arguments.b.Describe(),
+                                     judged.subject.machine, record.value_or(""),    arguments.seed};
   BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, judged.run, judgement)));
   for (const std::string& disturbance : judged.run.disturbances) Note("note: " + disturbance);
+  BOLTBEAM_TRY(record);  // a ledger that can't be written costs the record, not what was measured
   globals.exit_status = ExitStatus(judgement);
   return {};
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "chip/rates.h"
 #include "engine/planned_code.h"
 #include "kernel/geometry.h"
@@ -22,10 +24,17 @@ roofline::Peak PeakOfDot(kernel::Dot dot, std::uint32_t lanes, const chip::Chip&
   return peak;
 }
 
-/// What every number of threads that was measured moves and issues.
-std::map<std::uint32_t, roofline::ThreadRates> RatesOf(const chip::Chip& chip, std::uint32_t lanes) {
+/// What every number of threads that was measured moves and issues. Another bandwidth than the chip's stretches the
+/// curve: its highest rate becomes that.
+std::map<std::uint32_t, roofline::ThreadRates> RatesOf(const chip::Chip& chip, std::uint32_t lanes,
+                                                       std::optional<double> bandwidth_gb_s) {
   std::map<std::uint32_t, roofline::ThreadRates> rates;
-  for (const auto& [threads, memory_gb_s] : chip::RatesByThreads(chip, "read_bandwidth_gb_s")) {
+  const auto curve = chip::RatesByThreads(chip, "read_bandwidth_gb_s");
+  double highest = 0;
+  for (const auto& [threads, gb_s] : curve) highest = std::max(highest, gb_s);
+  const double stretch = bandwidth_gb_s && highest > 0 ? *bandwidth_gb_s / highest : 1;
+  for (const auto& [threads, measured_gb_s] : curve) {
+    const double memory_gb_s = measured_gb_s * stretch;
     const std::optional<double> issued = chip::RateOn(chip, kIssueRate, threads, lanes * kLaneBits);
     if (issued) rates[threads] = {memory_gb_s, chip::RateOn(chip, "cache_bandwidth_gb_s", threads), *issued};
   }
@@ -47,7 +56,7 @@ void AddPeaks(const model::Model& model, const chip::Chip& chip, const model::Ca
     const formats::Format& format = *operation.weights->format;
     if (!roof.peaks.contains(format.name)) roof.peaks[format.name] = PeakOf(format, chip);
   }
-  roof.peaks[roofline::CacheKey(cache)] = AttentionPeakOf(cache, chip);
+  roof.peaks[roofline::AttentionKey(roofline::CacheKey(cache))] = AttentionPeakOf(cache, chip);
   roof.peak_flop_s.reset();
   roof.peak_from.clear();
 }
@@ -105,7 +114,7 @@ void AddCode(const model::Model& model, const chip::Chip& chip, const roofline::
     roof.instructions_missing = "they are counted in the code that decodes one token";
     return;
   }
-  roof.threads = RatesOf(chip, lanes);
+  roof.threads = RatesOf(chip, lanes, roof.is_stated ? std::optional(roof.bandwidth_gb_s) : std::nullopt);
   if (roof.threads.empty()) {
     roof.instructions_missing = WhyNoRates(chip, lanes);
     return;

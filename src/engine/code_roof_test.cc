@@ -75,6 +75,35 @@ TEST(CodeRoof, AttentionOverCodesIsTwoKindsOfSums) {
   EXPECT_NEAR(*AttentionPeakOf(codes, chip).flop_s, 2 / (1 / 800e9 + 1 / 250e9), 1);
 }
 
+// Tables and a cache of one format: their sums differ.
+TEST(CodeRoof, ACacheOfATablesFormatHasAPeakOfItsOwn) {
+  const chip::Chip chip = Measured(true);
+  roofline::BoundOptions options;
+  options.cache = {formats::FindFormat("Q8_0"), formats::FindFormat("Q8_0")};
+  auto roof = roofline::RoofOf(chip);
+  ASSERT_TRUE(roof) << roof.error().Message();
+  roof->peaks["Q8_0"] = PeakOf(*formats::FindFormat("Q8_0"), chip);
+  AddCode(EightB(), chip, options, *roof);
+  EXPECT_EQ(roof->peaks.at("Q8_0").flop_s, PeakOf(*formats::FindFormat("Q8_0"), chip).flop_s);
+  EXPECT_EQ(roof->peaks.at("attention Q8_0").flop_s, AttentionPeakOf(options.cache, chip).flop_s);
+  EXPECT_NE(roof->peaks.at("Q8_0").flop_s, roof->peaks.at("attention Q8_0").flop_s);
+}
+
+// Both tables of an answer stand on the bandwidth that was asked for.
+TEST(CodeRoof, AStatedBandwidthIsThatOfTheCeilingsToo) {
+  auto measured = roofline::RoofOf(Measured(true));
+  ASSERT_TRUE(measured);
+  AddCode(EightB(), Measured(true), {}, *measured);
+  ASSERT_FALSE(measured->threads.empty());
+  auto stated = roofline::RoofOf(Measured(true), 2 * measured->bandwidth_gb_s);
+  ASSERT_TRUE(stated);
+  AddCode(EightB(), Measured(true), {}, *stated);
+  double highest = 0;
+  for (const auto& [threads, rates] : stated->threads) highest = std::max(highest, rates.memory_gb_s);
+  EXPECT_NEAR(highest, 2 * measured->bandwidth_gb_s, 1e-9);
+  EXPECT_GT(stated->threads.begin()->second.memory_gb_s, measured->threads.begin()->second.memory_gb_s);
+}
+
 TEST(CodeRoof, InstructionsOfEveryPartComeFromTheMachineCode) {
   const std::uint64_t depths[] = {0, 512, 4096};
   const auto code = CodeOfToken(EightB(), Measured(true), {}, depths);

@@ -191,9 +191,11 @@ Result<void> ProductsPart::Product(std::span<const Operation> operations, const 
   std::vector<runtime::Range> shares;
   for (std::uint32_t t = 0; t < plan_.threads(); ++t) {
     shares.push_back(is_fused ? space.RangeOf(t) : table.shares[t]);
-    // The kernel counts groups of the whole space, the table's base those of the table.
+    // The kernel counts groups of the whole space, the table's base those of the table. A plan that is only looked at
+    // has no tables.
     const std::int64_t ahead = shares[t].begin - table.shares[t].begin;
-    std::byte* const weights = table.base[t] - ahead * static_cast<std::int64_t>(table.group_stride);
+    std::byte* weights = table.base[t];
+    if (weights != nullptr) weights -= ahead * static_cast<std::int64_t>(table.group_stride);
     std::vector<void*> own{weights, input[t], target.output[t]};
     if (shape.epilogue == Epilogue::kBias) own.push_back(bias);
     if (shape.best) own.push_back(best + kBestBytes * t);

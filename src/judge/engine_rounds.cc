@@ -47,6 +47,19 @@ double UsedSince(const std::map<int, double>& before) {
   return used_ns;
 }
 
+double CpuNs(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+// CPU time of threads that have ended. Only while all others sleep: the process's clock lags behind running ones.
+double EndedThreadsCpuNs() {
+  double alive_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  for (const auto& [thread, ns] : OtherThreadsCpuNs()) alive_ns += ns;
+  return CpuNs(CLOCK_PROCESS_CPUTIME_ID) - alive_ns;
+}
+
 constexpr double kFarthest = 1e9;  // also of what is no number
 
 double Apart(float a, float b) {
@@ -90,6 +103,7 @@ Result<double> EngineRounds::TimedTokens(Side& side, Output& output) {
     for (std::size_t k = 0; k < kPrints; ++k) output.prints[i][k] = logits[print_at_[k] % logits.size()];
   }
   const std::uint64_t end = base::Ticks();
+  side.others_ns = OtherThreadsCpuNs();
   side.charged += side.metered.ticks() - metered;
   output.logits.assign(logits.begin(), logits.end());
   output.hash = HashLogits(logits) ^ static_cast<std::uint64_t>(output.best.back());
@@ -105,12 +119,14 @@ Result<measure::TimedWindow> EngineRounds::Window(Side& side, Output& output) {
   BOLTBEAM_TRY(side.metered.Truncate(depth_));
   BOLTBEAM_TRY(CheckDepth(side, depth_));
   BOLTBEAM_ASSIGN(const double ns, TimedTokens(side, output));
-  const std::map<int, double> others_ns = OtherThreadsCpuNs();
   BOLTBEAM_TRY(CheckDepth(side, depth_ + tokens_.size()));
   measure::TimedWindow window{ns / tokens, CausesOf(before, counters_.Read(), begin), 0};
   // The threads of this side spin for a while after their work, on the same CPUs that the next window needs.
   measure::AwaitSleepingThreads();
-  const double background_ns = std::max(0.0, UsedSince(others_ns) - side.spin_ns);
+  // A thread that has ended since the last window worked for this one alone: none of the engine's do.
+  const double ended_ns = std::max(0.0, EndedThreadsCpuNs() - ended_ns_);
+  ended_ns_ += ended_ns;
+  const double background_ns = ended_ns + std::max(0.0, UsedSince(side.others_ns) - side.spin_ns);
   window.outside_ns = (s_.clock.ToNs(side.metered.ticks() - side.charged) + background_ns) / tokens;
   side.charged = side.metered.ticks();
   return window;
@@ -159,14 +175,19 @@ Result<measure::PairedRound> EngineRounds::Next(bool b_first) {
   round.b_first = b_first;
   if (s_.limit && rounds_++ % kRoundsPerProbe == 0) round.limit = s_.limit();
   measure::AwaitSleepingThreads();  // the probe's
+  ended_ns_ = EndedThreadsCpuNs();
+  std::array<bool, 2> repeats{};  // an output of the side's own
   for (std::size_t i = 0; i < round.windows.size(); ++i) {
     const bool is_b = round.IsB(i);
     if (i % 2 == 0) DrawTokens();
     Side& side = is_b ? b_ : a_;
     Output& output = outputs_[is_b ? 1 : 0];
     BOLTBEAM_ASSIGN(round.windows[i], Window(side, output));
-    if (!side.seen.insert(output.hash).second && are_new_) round.reused_output = true;
-    if (i % 2 == 1) round.output_difference = std::max(round.output_difference, Difference(outputs_[0], outputs_[1]));
+    repeats[is_b ? 1 : 0] = !side.seen.insert(output.hash).second;
+    if (i % 2 == 0) continue;
+    // Where both repeat one, the tokens' rows are equal in the file.
+    if (are_new_ && repeats[0] != repeats[1]) round.reused_output = true;
+    round.output_difference = std::max(round.output_difference, Difference(outputs_[0], outputs_[1]));
   }
   round.at_s = base::SecondsSince(begin_ns_);
   return round;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <random>
 #include <set>
 #include <unordered_set>
@@ -52,7 +53,8 @@ class EngineRounds final : public measure::RoundSource {
     Side(engine::Session& session, double spin) : metered(session), spin_ns(spin) {}
     MeteredSession metered;
     double spin_ns;
-    std::uint64_t charged = 0;  // of the meter's ticks: inside a timer, or charged to a window
+    std::uint64_t charged = 0;        // of the meter's ticks: inside a timer, or charged to a window
+    std::map<int, double> others_ns;  // CPU time of each other thread when the last timer ended
     std::unordered_set<std::uint64_t> seen;
   };
 
@@ -71,6 +73,7 @@ class EngineRounds final : public measure::RoundSource {
   std::uint64_t begin_ns_;
   std::uint64_t depth_;
   std::uint64_t rounds_ = 0;
+  double ended_ns_ = 0;                          // CPU time of threads that had ended before this window
   std::vector<std::int32_t> tokens_;             // of this pair of windows
   std::set<std::vector<std::int32_t>> drawn_;    // of all pairs
   bool are_new_ = false;                         // tokens_ are not those of an earlier pair

@@ -127,6 +127,8 @@ Result<Rederived> RederiveFrom(const json& text) {
     findings.depths.push_back({samples.back().depth, std::move(paired)});
   }
   AddWindowConditions(findings, samples, thresholds);
+  // That form did not look at it, and promoted without it.
+  if (is_older) findings.conditions.push_back({std::string(kTimedOutput), State::kPass, ""});
   Rederived result{Decide(findings, thresholds), std::move(findings.depths), {}, {}};
   if (is_older) std::erase_if(result.judgement.conditions, [](const auto& one) { return one.name == kTimedOutput; });
   for (const Condition& condition : result.judgement.conditions) {

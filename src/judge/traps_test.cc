@@ -26,6 +26,7 @@ enum class Trap : std::uint8_t {
   kDefersWork,       // works when the timer has stopped: when it is told to go back
   kDefersToDepth,    // when it is asked where it stands
   kDefersToThread,   // in a thread of its own that nobody waits for
+  kDefersToEnding,   // in a thread for each token, which ends
   kDefersSometimes,  // only in every fourth window, but then all of it
   kCheatsTimed,      // skips work in timed windows only
   kRoundsAndCheats,  // the same, where its sums are in another order
@@ -108,10 +109,12 @@ class TrapSession final : public measure::FakeSession {
         (are_timed && (trap_ == Trap::kCheatsTimed || trap_ == Trap::kRoundsAndCheats || trap_ == Trap::kNearlyTimed));
     const bool defers =
         are_timed && (trap_ == Trap::kDefersWork || trap_ == Trap::kDefersToDepth || trap_ == Trap::kDefersToThread ||
-                      (trap_ == Trap::kDefersSometimes && windows % kOneIn == 0));
+                      trap_ == Trap::kDefersToEnding || (trap_ == Trap::kDefersSometimes && windows % kOneIn == 0));
     if (trap_ == Trap::kRemembers && !remembered_.insert(context).second) return;
     if (defers && trap_ == Trap::kDefersToThread) {
       worker_.Add(ns_);
+    } else if (defers && trap_ == Trap::kDefersToEnding) {
+      std::thread([ns = ns_] { Burn(ns); }).detach();
     } else if (defers) {
       owed_ += ns_;
     } else {
@@ -254,6 +257,8 @@ TEST_F(Traps, WorkOutsideTheTimer) { ExpectRefused(Judge(Trap::kDefersWork), kTi
 TEST_F(Traps, WorkInAnotherEntryPoint) { ExpectRefused(Judge(Trap::kDefersToDepth), kTimedWork); }
 
 TEST_F(Traps, WorkInAThreadThatNobodyWaitsFor) { ExpectRefused(Judge(Trap::kDefersToThread), kTimedWork); }
+
+TEST_F(Traps, WorkInThreadsThatEnd) { ExpectRefused(Judge(Trap::kDefersToEnding), kTimedWork); }
 
 TEST_F(Traps, WorkOutsideTheTimerOfAFewWindows) {
   const Judgement judgement = Judge(Trap::kDefersSometimes);

@@ -21,8 +21,14 @@ struct Share {
   [[nodiscard]] double Value() const { return timed_ns > 0 ? outside_ns / timed_ns : outside_ns > 0 ? 1 : 0; }
 };
 
-// Over all of a side's windows together, so that work put off into a few of them counts as it weighs. Spoiled ones only
-// where there are no others.
+// What comes from outside the process and may stretch work between windows; a side could spoil its own in other ways.
+bool IsFromOutside(const measure::Causes& causes) {
+  return std::ranges::any_of(std::array{measure::Cause::kQuota, measure::Cause::kSteal, measure::Cause::kInterrupted},
+                             [&](measure::Cause cause) { return causes.test(static_cast<std::size_t>(cause)); });
+}
+
+// Over all of a side's windows together, so that work put off into a few of them counts as it weighs. Those that other
+// programs spoiled only where there are no others.
 Share OutsideOf(const DepthSamples& samples, bool is_b) {
   Share clean, all;
   for (const measure::PairedRound& round : samples.rounds) {
@@ -30,7 +36,7 @@ Share OutsideOf(const DepthSamples& samples, bool is_b) {
       const measure::TimedWindow& window = round.windows[i];
       if (round.IsB(i) != is_b) continue;
       for (Share* share : {&clean, &all}) {
-        if (share == &clean && window.causes.any()) continue;
+        if (share == &clean && IsFromOutside(window.causes)) continue;
         share->outside_ns += window.outside_ns;
         share->timed_ns += window.ns;
       }

@@ -23,6 +23,8 @@ struct Floor {
   Limit limit = Limit::kMemory;
 };
 
+constexpr std::string_view kAttentionRole = "attention";
+
 Floor StreamFloor(const Roof& roof, double bytes, std::optional<double> compute_ns) {
   const Floor floor{MemoryFloorNs(bytes, roof.bandwidth_gb_s), Limit::kMemory};
   return compute_ns && *compute_ns > floor.ns ? Floor{*compute_ns, Limit::kCompute} : floor;
@@ -63,11 +65,12 @@ void FinishInstructions(Part& part, const Roof& roof, const PartInstructions& in
 
 void FinishPart(Part& part, const Roof& roof) {
   if (part.streams) {
-    const Floor floor = StreamFloor(roof, part.bytes, ComputeNs(roof, part.format, part.flops));
+    const std::string key = part.role == kAttentionRole ? AttentionKey(part.format) : part.format;
+    const Floor floor = StreamFloor(roof, part.bytes, ComputeNs(roof, key, part.flops));
     part.floor_ns = floor.ns;
     part.limit = floor.limit;
     if (part.flops > 0) {
-      const auto peak = roof.peaks.find(part.format);
+      const auto peak = roof.peaks.find(key);
       part.peak = peak != roof.peaks.end() ? peak->second : Peak{roof.peak_flop_s, roof.peak_from};
     }
   } else if (roof.cache_bandwidth_gb_s) {
@@ -88,7 +91,7 @@ void AddInstructions(Pass& pass, const Roof& roof, std::size_t depth) {
   double all = 0, attention = 0;
   for (const PartInstructions& part : roof.instructions[depth]) {
     all += part.count;
-    if (part.role == "attention") attention += part.count;
+    if (part.role == kAttentionRole) attention += part.count;
   }
   pass.instructions = all;
   pass.attention_instructions = attention;
@@ -194,7 +197,9 @@ Pass ComputePass(const std::vector<Operation>& operations, const Roof& roof, con
     AddToPass(pass, operation);
     if (!operation.Streams()) continue;
     const auto flops = static_cast<double>(operation.flops);
-    const std::optional<double> own = ComputeNs(roof, FormatOf(operation, options.cache), flops);
+    const std::string format = FormatOf(operation, options.cache);
+    const bool is_attention = operation.kind == OpKind::kAttention;
+    const std::optional<double> own = ComputeNs(roof, is_attention ? AttentionKey(format) : format, flops);
     compute_ns = compute_ns && own ? std::optional(*compute_ns + *own) : std::nullopt;
   }
   const Floor floor = StreamFloor(roof, pass.bytes(), compute_ns);
@@ -251,6 +256,8 @@ std::string CacheKey(const model::CacheFormats& cache) {
   return is_float ? model::CacheFormatName(*cache.keys) : cache.Name();
 }
 
+std::string AttentionKey(const std::string& cache_key) { return "attention " + cache_key; }
+
 std::optional<double> PeakFor(const Roof& roof, const std::string& format) {
   if (roof.peaks.empty()) return roof.peak_flop_s;
   const auto peak = roof.peaks.find(format);
@@ -289,6 +296,7 @@ Result<Roof> RoofOf(const chip::Chip& chip, std::optional<double> bandwidth_gb_s
                           : "a measurement (`boltbeam chip measure`), --bandwidth GB/s, or --chip NAME");
   }
   roof.bandwidth_gb_s = bandwidth_gb_s ? *bandwidth_gb_s : bandwidth->value;
+  roof.is_stated = bandwidth_gb_s.has_value();
   roof.bandwidth_from = bandwidth_gb_s ? "--bandwidth" : InWords(*bandwidth);
   const chip::Fact* peak = chip.Peak();
   if (peak_flop_s || peak != nullptr) {

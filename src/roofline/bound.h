@@ -41,8 +41,9 @@ struct PartInstructions {
 /// What a chip can move and compute, in the units of its facts.
 struct Roof {
   double bandwidth_gb_s = 0;
+  bool is_stated = false;             // the bandwidth, by a person instead of the chip's facts
   std::optional<double> peak_flop_s;  // of every format, where `peaks` is empty
-  std::map<std::string, Peak> peaks;  // by the format of a table or of the KV cache
+  std::map<std::string, Peak> peaks;  // by the format of a table, and AttentionKey: their sums differ
   std::optional<double> cache_bandwidth_gb_s;
   Latencies latencies;  // of the memory
   // The second ceiling, of a CPU that was measured, at each number of threads, and what it is applied to: a token's
@@ -66,8 +67,10 @@ struct Ceiling {
 Result<Roof> RoofOf(const chip::Chip& chip, std::optional<double> bandwidth_gb_s = {},
                     std::optional<double> peak_flop_s = {});
 
-/// The name that the line of attention has for its cache's format, and so Roof::peaks.
+/// The name that the line of attention has for its cache's format.
 std::string CacheKey(const model::CacheFormats& cache);
+/// The name that Roof::peaks has for the sums over a cache of this name.
+std::string AttentionKey(const std::string& cache_key);
 
 /// The peak of a format's arithmetic; nullopt when it is not known.
 std::optional<double> PeakFor(const Roof& roof, const std::string& format);

@@ -334,7 +334,7 @@ TEST(Ceilings, OfEveryPartAtEveryNumberOfThreads) {
 TEST(Peaks, EveryFormatHasItsOwn) {
   Roof roof;
   roof.bandwidth_gb_s = 50;
-  roof.peaks = {{"Q4_K", {400e9, "a"}}, {"Q6_K", {200e9, "b"}}, {"f16", {100e9, "c"}}};
+  roof.peaks = {{"Q4_K", {400e9, "a"}}, {"Q6_K", {200e9, "b"}}, {"attention f16", {100e9, "c"}}};
   const Bound bound = ComputeBound(EightB(), roof, {{0}, 1, 512}).value();
   const Part down = PartOf(bound, "ffn_down", "Q4_K"), more = PartOf(bound, "ffn_down", "Q6_K");
   EXPECT_NEAR(*down.floor_ns, ComputeFloorNs(down.flops, 400e9), 1);
