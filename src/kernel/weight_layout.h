@@ -9,10 +9,10 @@
 // A chunk is 32 elements, or more where a sub-block or a block asks for it. Its codes are taken four at a time, a quad,
 // element 4q + i in byte i of a word, so that a shift and a mask give four codes ready for a byte dot product. Each
 // byte holds as many whole codes as fit (of 3 bits two, of 6 one), and the bits that are left over, word after word,
-// hold further quads in pieces: eight quads of n bits fill n words. (Against planes of 4 and 2 bits that is two
-// instructions less a quad of 6 bits.) Codes that are signed in the file (or looked up in a codebook) are stored
-// biased, as unsigned bytes need. Scales share bytes with minimums where both fit, or are written out in more bytes for
-// fewer instructions (ScaleForm). All of it is derived from the format's layout row.
+// hold further quads in pieces: eight quads of n bits fill n words, and most codes need no joining. Codes that are
+// signed in the file (or looked up in a codebook) are stored biased, as unsigned bytes need. Scales share bytes with
+// minimums where both fit, or are written out in more bytes for fewer instructions (ScaleForm). All of it is derived
+// from the format's layout row.
 #pragma once
 
 #include <cstdint>
