@@ -347,7 +347,7 @@ TEST(Peaks, EveryFormatHasItsOwn) {
   EXPECT_EQ(bound.roof.peak_from, "a; b");
   double compute = 0;
   for (const Part& part : bound.parts) {
-    if (part.streams && part.flops > 0) compute += ComputeFloorNs(part.flops, *PeakFor(roof, part.format));
+    if (part.streams && part.flops > 0) compute += ComputeFloorNs(part.flops, *part.peak.flop_s);
   }
   EXPECT_EQ(bound.pass.limit, Limit::kCompute);
   EXPECT_NEAR(bound.pass.floor_ns, compute, 1);
