@@ -25,10 +25,16 @@ Error NotRecorded(Error error) {
 }  // namespace
 
 Result<Receipt> ChainWriter::Append(Kind kind, const nlohmann::json& payload) {
+  Result<Lock> lock = TakeLock();
+  if (!lock) return std::unexpected(NotRecorded(std::move(lock).error()));
+  return Append(*lock, kind, payload);
+}
+
+Result<Receipt> ChainWriter::Append(const Lock& /*held*/, Kind kind, const nlohmann::json& payload) {
   if (!IsWriterName(options_.writer)) {
     return Fail(Code::kLedgerRecord, "writer", options_.writer, "1 to 100 letters, digits, '.', '_' and '-'");
   }
-  Result<Receipt> receipt = AppendLocked(kind, payload);
+  Result<Receipt> receipt = AddSettled(kind, payload);
   if (!receipt) return std::unexpected(NotRecorded(std::move(receipt).error()));
   return receipt;
 }
@@ -55,8 +61,7 @@ Result<ChainWriter::Tail> ChainWriter::SettledTail() {
   return tail;
 }
 
-Result<Receipt> ChainWriter::AppendLocked(Kind kind, const nlohmann::json& payload) {
-  BOLTBEAM_ASSIGN(const Lock lock, TakeLock());
+Result<Receipt> ChainWriter::AddSettled(Kind kind, const nlohmann::json& payload) {
   BOLTBEAM_ASSIGN(Tail tail, SettledTail());
   return Add(tail, kind, payload);
 }

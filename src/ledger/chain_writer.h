@@ -37,6 +37,8 @@ class ChainWriter {
   /// kLedgerNotRecorded: it is not there. kLedgerDurability: nobody knows; the next record brings certainty.
   /// kLedgerDamaged: the chain is, and nothing is added to it.
   Result<Receipt> Append(Kind kind, const nlohmann::json& payload);
+  /// The same by somebody who holds the folder's lock for more than this record.
+  Result<Receipt> Append(const Lock& held, Kind kind, const nlohmann::json& payload);
   /// What a record does before it is added: confirms what lies whole behind the anchor, recovers from what does not.
   Result<void> Settle();
 
@@ -50,7 +52,7 @@ class ChainWriter {
   };
 
   Result<Lock> TakeLock();
-  Result<Receipt> AppendLocked(Kind kind, const nlohmann::json& payload);
+  Result<Receipt> AddSettled(Kind kind, const nlohmann::json& payload);
   Result<std::optional<Anchor>> LoadAnchor();
   Result<Tail> OpenTail();
   Result<Tail> SettledTail();

@@ -104,28 +104,24 @@ Result<Repaired> RepairOwn(Ledger& ledger, const Found& found) {
 }
 
 /// The record first: a chain that was cut must not be without the record that says so.
-Result<Repaired> RepairOther(Ledger& ledger, const Found& found) {
+Result<Repaired> RepairOther(Ledger& ledger, const Found& found, const Lock& lock) {
   BOLTBEAM_ASSIGN(Repaired repaired, KeepAside(ledger, found));
   const Options& options = ledger.options();
   ChainWriter writer(*options.files, {options.folder, options.writer, options.lock_timeout, options.now});
-  BOLTBEAM_ASSIGN(repaired.recovery, writer.Append(Kind::kRecovery, PayloadOf(repaired)));
-  BOLTBEAM_ASSIGN(const Lock lock, Lock::Take(*options.files, options.folder, options.lock_timeout));
+  BOLTBEAM_ASSIGN(repaired.recovery, writer.Append(lock, Kind::kRecovery, PayloadOf(repaired)));
   const std::string_view good = std::string_view(found.bytes).substr(0, found.chain.good_bytes);
   BOLTBEAM_TRY(Replace(*options.files, found.chain.path, good, EndOf(found.chain)));
   return repaired;
 }
 
+/// Under one lock from the first look to the last write: what looks torn may be a record that its writer is adding.
 Result<void> RepairChain(Ledger& ledger, const std::string& path, std::vector<Repaired>& all) {
   const Options& options = ledger.options();
-  const bool own = WriterOf(path) == options.writer;
-  std::optional<Lock> lock;
-  if (own) {
-    BOLTBEAM_ASSIGN(Lock taken, Lock::Take(*options.files, options.folder, options.lock_timeout));
-    lock.emplace(std::move(taken));
-  }
+  BOLTBEAM_ASSIGN(const Lock lock, Lock::Take(*options.files, options.folder, options.lock_timeout));
   BOLTBEAM_ASSIGN(const Found found, Read(*options.files, path));
   if (found.chain.state == ChainState::kWhole) return {};
-  BOLTBEAM_ASSIGN(Repaired repaired, own ? RepairOwn(ledger, found) : RepairOther(ledger, found));
+  const bool is_own = WriterOf(path) == options.writer;
+  BOLTBEAM_ASSIGN(Repaired repaired, is_own ? RepairOwn(ledger, found) : RepairOther(ledger, found, lock));
   all.push_back(std::move(repaired));
   return {};
 }

@@ -117,6 +117,18 @@ TEST(LedgerRepair, ASoundCopyContinuesAnotherWritersChain) {
   EXPECT_EQ(ReadChain(disk, kOtherChain)->entries.size(), 3U);
 }
 
+// What looks torn until the lock is ours may be a record that its writer is adding.
+TEST(LedgerRepair, ARecordThatAnotherWriterIsAddingIsNoDamage) {
+  SimulatedDisk disk = TwoChains();
+  const std::string whole = disk.Bytes(kOtherChain);
+  disk.SetBytes(kOtherChain, whole.substr(0, whole.size() - 20));
+  Ledger ledger = *Ledger::Open(DiskOptions(disk));
+  disk.BeforeALock([&](SimulatedDisk& other) { other.SetBytes(kOtherChain, whole); });
+  EXPECT_TRUE(Repair(ledger, "other")->empty());
+  EXPECT_EQ(disk.Bytes(kOtherChain), whole);
+  EXPECT_TRUE(Verify(disk, kDiskFolder)->faults.empty());
+}
+
 TEST(LedgerRepair, AWriterThatIsNotThereIsNamed) {
   SimulatedDisk disk = TwoChains();
   Ledger ledger = *Ledger::Open(DiskOptions(disk));

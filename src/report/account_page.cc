@@ -86,8 +86,9 @@ std::string DepthSection(const audit::Audit& audit, std::size_t index) {
                 "Operations a second over operations a byte, a point for each part; the parts table has the numbers");
   text += Paragraph(
       "The line is what the memory gives at each number of operations a byte. A point on it is at its floor; "
-      "the larger the point, the larger its share of the token. Every part has a point; kernels that only prepare "
-      "activations count one operation for each value that they read. What comes from a cache may lie above the line.",
+      "the larger the point, the larger its share of the token. Every part that reads memory has a point; kernels "
+      "that only prepare activations count one operation for each value that they read. What comes from a cache may "
+      "lie above the line.",
       " class=\"soft\"");
   text += "<h3>In the token and alone</h3>\n" + Scrolling(AloneTable(account));
   text += "<h3>Layer by layer</h3>\n" +

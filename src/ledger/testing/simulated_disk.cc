@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "ledger/durable.h"
 
@@ -252,6 +253,7 @@ int SimulatedDisk::Sync(int file) {
 
 int SimulatedDisk::TryLock(int file) {
   if (const auto failed = Begin(false, false)) return *failed;
+  if (before_lock_) std::exchange(before_lock_, nullptr)(*this);
   Node& node = nodes_[open_.at(file)];
   if (node.locked_by >= 0 && node.locked_by != file) return -EWOULDBLOCK;
   node.locked_by = file;

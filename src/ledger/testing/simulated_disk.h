@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -45,6 +46,8 @@ class SimulatedDisk final : public FileOps {
   [[nodiscard]] std::string Bytes(const std::string& path) const;
   void SetBytes(const std::string& path, const std::string& bytes);  // confirmed
   void Erase(const std::string& path);                               // confirmed
+  /// What somebody else does before the next lock is taken: once.
+  void BeforeALock(std::function<void(SimulatedDisk&)> act) { before_lock_ = std::move(act); }
   [[nodiscard]] bool Exists(const std::string& path) const { return names_.contains(path); }
 
   int Open(const std::string& path, Access access) override;
@@ -88,6 +91,7 @@ class SimulatedDisk final : public FileOps {
   std::map<std::string, int> names_ = {{"/", 0}};
   std::map<std::string, int> confirmed_names_ = {{"/", 0}};
   std::vector<Change> changes_;
+  std::function<void(SimulatedDisk&)> before_lock_;
   std::map<int, int> open_;  // descriptor -> node
   int next_file_ = 3;
 
