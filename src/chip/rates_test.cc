@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "chip/test_facts.h"
+
 namespace boltbeam::chip {
 namespace {
 
@@ -9,13 +11,7 @@ constexpr const char* kRate = "vector_instructions_s";
 
 Chip With(std::initializer_list<std::pair<const char*, double>> facts) {
   Chip chip;
-  for (const auto& [name, value] : facts) {
-    Fact fact;
-    fact.name = name;
-    fact.value = value;
-    fact.provenance = Provenance::kMeasured;
-    chip.facts.push_back(fact);
-  }
+  AddMeasured(chip, facts);
   return chip;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "chip/test_facts.h"
 #include "engine/planned_code.h"
 #include "test_model.h"
 
@@ -20,27 +21,20 @@ chip::Chip Measured(bool is_wide) {
     for (const char* feature : {"avx512f", "avx512cd", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"})
       chip.features.emplace_back(feature);
   }
-  const auto add = [&](const char* name, double value) {
-    chip::Fact fact;
-    fact.name = name;
-    fact.value = value;
-    fact.provenance = chip::Provenance::kMeasured;
-    chip.facts.push_back(fact);
-  };
-  add("usable_cpus", 2);
-  add("vector_bits", 512);
-  add("read_bandwidth_gb_s", 50);
-  add("read_bandwidth_gb_s.threads_1", 30);
-  add("read_bandwidth_gb_s.threads_2", 50);
-  add("cache_bandwidth_gb_s", 400);
-  add("vector_instructions_s", 14e9);
-  add("vector_instructions_s.bits_256", 28e9);
-  add("fma_f32_flop_s", 200e9);
-  add("fma_f32_flop_s.bits_256", 210e9);
-  add("dot_i8_flop_s", 800e9);
-  add("madd_i8_flop_s", 500e9);
-  add("madd_i8_flop_s.bits_256", 300e9);
-  add("madd_i16_flop_s", 250e9);
+  chip::AddMeasured(chip, {{"usable_cpus", 2},
+                           {"vector_bits", 512},
+                           {"read_bandwidth_gb_s", 50},
+                           {"read_bandwidth_gb_s.threads_1", 30},
+                           {"read_bandwidth_gb_s.threads_2", 50},
+                           {"cache_bandwidth_gb_s", 400},
+                           {"vector_instructions_s", 14e9},
+                           {"vector_instructions_s.bits_256", 28e9},
+                           {"fma_f32_flop_s", 200e9},
+                           {"fma_f32_flop_s.bits_256", 210e9},
+                           {"dot_i8_flop_s", 800e9},
+                           {"madd_i8_flop_s", 500e9},
+                           {"madd_i8_flop_s.bits_256", 300e9},
+                           {"madd_i16_flop_s", 250e9}});
   return chip;
 }
 

@@ -2,26 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include "chip/test_facts.h"
+
 namespace boltbeam::engine {
 namespace {
 
 chip::Chip Measured(std::initializer_list<std::pair<const char*, double>> more = {}) {
   chip::Chip chip;
-  const auto add = [&](const char* name, double value) {
-    chip::Fact fact;
-    fact.name = name;
-    fact.value = value;
-    fact.provenance = chip::Provenance::kMeasured;
-    chip.facts.push_back(fact);
-  };
-  add("barrier_ns", 100);
-  add("memory_latency_ns", 80);
-  add("read_bandwidth_gb_s", 40);
-  add("read_bandwidth_gb_s.threads_1", 20);
-  add("read_bandwidth_gb_s.threads_4", 40);
-  add("vector_instructions_s", 8e9);
-  add("cores", 2);  // of two threads each
-  for (const auto& [name, value] : more) add(name, value);
+  chip::AddMeasured(chip, {{"barrier_ns", 100},
+                           {"memory_latency_ns", 80},
+                           {"read_bandwidth_gb_s", 40},
+                           {"read_bandwidth_gb_s.threads_1", 20},
+                           {"read_bandwidth_gb_s.threads_4", 40},
+                           {"vector_instructions_s", 8e9},
+                           {"cores", 2}});  // of two threads each
+  chip::AddMeasured(chip, more);
   return chip;
 }
 

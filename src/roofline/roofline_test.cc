@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "chip/test_facts.h"
 #include "lab/variance.h"
 #include "roofline/bound.h"
 #include "roofline/formulas.h"
@@ -287,20 +288,13 @@ TEST(Refuse, NumbersThatMakeNoSense) {
 
 TEST(Little, BytesInFlightWhereALatencyIsKnown) {
   chip::Chip chip = chip::FindChip("rtx-5090", "").value();
-  const auto add = [&](const char* name, double value) {
-    chip::Fact fact;
-    fact.name = name;
-    fact.value = value;
-    fact.provenance = chip::Provenance::kMeasured;
-    chip.facts.push_back(fact);
-  };
   std::erase_if(chip.facts, [](const chip::Fact& fact) { return fact.name.starts_with("memory_latency"); });
   EXPECT_EQ(InFlightText(ComputeBound(EightB(), RoofOf(chip, 1700).value(), {})->in_flight), "");
-  add("memory_latency_ns", 1000);
+  chip::AddMeasured(chip, {{"memory_latency_ns", 1000}});
   const InFlight idle = ComputeBound(EightB(), RoofOf(chip, 1700).value(), {})->in_flight;
   EXPECT_NEAR(*idle.bytes, 1.7e6, 1e-3);
   EXPECT_FALSE(idle.bytes_loaded);
-  add("memory_latency_loaded_ns", 3000);
+  chip::AddMeasured(chip, {{"memory_latency_loaded_ns", 3000}});
   const InFlight both = ComputeBound(EightB(), RoofOf(chip, 1700).value(), {})->in_flight;
   EXPECT_EQ(both.bytes, idle.bytes) << "the idle one, whatever else is known";
   EXPECT_NEAR(*both.bytes_loaded, 5.1e6, 1e-3);

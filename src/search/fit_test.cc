@@ -5,28 +5,11 @@
 #include <cmath>
 #include <random>
 
+#include "chip/test_facts.h"
 #include "ledger/testing/scenario.h"
 
 namespace boltbeam::search {
 namespace {
-
-chip::Chip Machine() {
-  chip::Chip chip;
-  chip.id = "test-cpu";
-  chip.backend = "cpu";
-  chip.features = {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"};
-  const auto add = [&](const char* name, double value) {
-    chip::Fact fact;
-    fact.name = name;
-    fact.value = value;
-    fact.provenance = chip::Provenance::kMeasured;
-    chip.facts.push_back(fact);
-  };
-  add("read_bandwidth_gb_s", 40);
-  add("vector_instructions_s", 1.2e10);
-  add("cores", 2);
-  return chip;
-}
 
 /// Timings of a machine whose costs are `truth`, each off by a few percent, and each table by a drift of its own.
 std::vector<Sample> Timings(const Coefficients& truth, std::size_t each) {
@@ -35,8 +18,8 @@ std::vector<Sample> Timings(const Coefficients& truth, std::size_t each) {
   std::normal_distribution<double> noise(0, 0.02);
   for (const char* table : {"Q4_K.1024x1024", "Q6_K.1024x4096", "Q8_0.2048x1024"}) {
     const Part part = *PartOfTable(table);
-    const Proposal proposal = ProposeProduct(part, Machine());
-    Counter counter(part, Machine(), 2);
+    const Proposal proposal = ProposeProduct(part, chip::MeasuredTestCpu());
+    Counter counter(part, chip::MeasuredTestCpu(), 2);
     const double drift = std::exp(5 * noise(random));
     const double read_gb_s = table[1] == '6' ? 70 : 40;  // one of the tables in a fast moment of the memory
     for (std::size_t i = 0; i < each; ++i) {
@@ -55,7 +38,7 @@ TEST(FitTest, FindsTheOrderOfATableThatItHasNotSeen) {
   truth.narrow = 0.4;
   truth.far = 0.06;
   truth.streams = 0.08;
-  const auto fit = FitCoefficients(Timings(truth, 60), Machine(), 2);
+  const auto fit = FitCoefficients(Timings(truth, 60), chip::MeasuredTestCpu(), 2);
   ASSERT_TRUE(fit) << fit.error().Message();
   EXPECT_EQ(fit->samples, 180U);
   EXPECT_EQ(fit->tables, 3U);
@@ -67,10 +50,10 @@ TEST(FitTest, FindsTheOrderOfATableThatItHasNotSeen) {
 }
 
 TEST(FitTest, RefusesTooFewTimings) {
-  const auto fit = FitCoefficients(Timings({}, 10), Machine(), 2);
+  const auto fit = FitCoefficients(Timings({}, 10), chip::MeasuredTestCpu(), 2);
   ASSERT_FALSE(fit);
   EXPECT_EQ(fit.error().code, Code::kMeasurementUnstable);
-  EXPECT_FALSE(FitCoefficients(Timings({}, 60), Machine(), 1));  // all were taken with two threads
+  EXPECT_FALSE(FitCoefficients(Timings({}, 60), chip::MeasuredTestCpu(), 1));  // all were taken with two threads
 }
 
 TEST(FitTest, RankCorrelationIsSpearmans) {
@@ -90,7 +73,7 @@ TEST(FitTest, ReadsNamesBack) {
   for (const char* wrong : {"", "Q4_K", "NO.1x2", "Q4_K.0x256", "Q4_K.axb"}) {
     EXPECT_EQ(PartOfTable(wrong).error().code, Code::kLedgerRecord) << wrong;
   }
-  const Proposal proposal = ProposeProduct(part, Machine());
+  const Proposal proposal = ProposeProduct(part, chip::MeasuredTestCpu());
   EXPECT_EQ(*GeometryOfCandidate(CandidateName(proposal.points[5])), proposal.points[5]);
   EXPECT_EQ(GeometryOfCandidate("plan:x").error().code, Code::kLedgerRecord);
 }
@@ -99,7 +82,7 @@ TEST(FitTest, ReadsTimingsAndRefutationsFromTheLedger) {
   ledger::SimulatedDisk disk;
   ledger::Ledger memory = *ledger::Ledger::Open(ledger::DiskOptions(disk, "host-0123abcd-user"));
   const Part part = *PartOfTable("Q4_K.1024x1024");
-  const Proposal proposal = ProposeProduct(part, Machine());
+  const Proposal proposal = ProposeProduct(part, chip::MeasuredTestCpu());
   const auto time = [&](std::size_t point, double ns) {
     ledger::Measurement record;
     record.subject = SubjectOf(part, proposal.points[point], "test-cpu");

@@ -5,30 +5,15 @@
 
 #include <algorithm>
 
+#include "chip/test_facts.h"
 #include "search/fit.h"
 
 namespace boltbeam::search {
 namespace {
 
-chip::Chip Machine() {
-  chip::Chip chip;
-  chip.id = "test-cpu";
-  chip.backend = "cpu";
-  chip.features = {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"};
-  for (const auto& [name, value] :
-       {std::pair("read_bandwidth_gb_s", 40.0), {"vector_instructions_s", 1.2e10}, {"cores", 2.0}}) {
-    chip::Fact fact;
-    fact.name = name;
-    fact.value = value;
-    fact.provenance = chip::Provenance::kMeasured;
-    chip.facts.push_back(fact);
-  }
-  return chip;
-}
-
 class RefineTest : public testing::Test {
  protected:
-  const chip::Chip chip_ = Machine();
+  const chip::Chip chip_ = chip::MeasuredTestCpu();
   const codegen::Target target_ = codegen::TargetFor(chip_);
   const Part part_ = *PartOfTable("Q4_K.1024x1024");
 };
