@@ -39,8 +39,7 @@ Result<Receipt> ChainWriter::Append(const Lock& /*held*/, Kind kind, const nlohm
   return receipt;
 }
 
-Result<void> ChainWriter::Settle() {
-  BOLTBEAM_ASSIGN(const Lock lock, TakeLock());
+Result<void> ChainWriter::Settle(const Lock& /*held*/) {
   BOLTBEAM_TRY(SettledTail());
   return {};
 }

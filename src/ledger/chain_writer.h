@@ -40,7 +40,7 @@ class ChainWriter {
   /// The same by somebody who holds the folder's lock for more than this record.
   Result<Receipt> Append(const Lock& held, Kind kind, const nlohmann::json& payload);
   /// What a record does before it is added: confirms what lies whole behind the anchor, recovers from what does not.
-  Result<void> Settle();
+  Result<void> Settle(const Lock& held);
 
  private:
   struct Tail {

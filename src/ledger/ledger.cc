@@ -70,12 +70,15 @@ Result<Ledger> Ledger::Open(Options options) {
 }
 
 template <typename T>
-Result<Receipt> Ledger::AppendRecord(Kind kind, const T& record, const Samples* samples) {
+Result<Receipt> Ledger::AppendRecord(Kind kind, const T& record, const Samples* samples, const Lock* held) {
   BOLTBEAM_TRY(Check(record));
   // Samples first: a record must not name what is not there.
   if (samples != nullptr && !samples->sha256.empty()) BOLTBEAM_TRY(LoadSamples(samples->sha256));
-  ChainWriter writer(files(), {options_.folder, options_.writer, options_.lock_timeout, options_.now});
-  return writer.Append(kind, ToJson(record));
+  return held != nullptr ? Writer().Append(*held, kind, ToJson(record)) : Writer().Append(kind, ToJson(record));
+}
+
+ChainWriter Ledger::Writer() {
+  return {files(), {options_.folder, options_.writer, options_.lock_timeout, options_.now}};
 }
 
 Result<Receipt> Ledger::AppendChipFacts(const ChipFacts& record) {
@@ -89,6 +92,9 @@ Result<Receipt> Ledger::AppendMeasurement(const Measurement& record) {
 }
 Result<Receipt> Ledger::AppendVerdict(const Verdict& record) {
   return AppendRecord(Kind::kVerdict, record, &record.samples);
+}
+Result<Receipt> Ledger::AppendVerdict(const Lock& held, const Verdict& record) {
+  return AppendRecord(Kind::kVerdict, record, &record.samples, &held);
 }
 Result<Receipt> Ledger::AppendReopening(const Reopening& record) {
   return AppendRecord(Kind::kReopening, record, nullptr);
@@ -111,9 +117,7 @@ Result<void> Ledger::CheckWritable() {
   return {};
 }
 
-Result<void> Ledger::Settle() {
-  return ChainWriter(files(), {options_.folder, options_.writer, options_.lock_timeout, options_.now}).Settle();
-}
+Result<void> Ledger::Settle(const Lock& held) { return Writer().Settle(held); }
 
 Result<std::vector<Chain>> Ledger::ReadChains() const {
   BOLTBEAM_ASSIGN(const std::vector<std::string> paths, ChainFiles(files(), options_.folder));

@@ -47,6 +47,8 @@ class Ledger {
   Result<Receipt> AppendPrediction(const Prediction& record);
   Result<Receipt> AppendMeasurement(const Measurement& record);
   Result<Receipt> AppendVerdict(const Verdict& record);
+  /// By somebody who holds the folder's lock for more than this record.
+  Result<Receipt> AppendVerdict(const Lock& held, const Verdict& record);
   Result<Receipt> AppendReopening(const Reopening& record);
 
   /// Keeps raw samples and gives the SHA-256 that a record names them by.
@@ -57,7 +59,7 @@ class Ledger {
   Result<void> CheckWritable();
 
   /// Confirms what an earlier record that failed may have left unconfirmed at the end of this writer's chain.
-  Result<void> Settle();
+  Result<void> Settle(const Lock& held);
 
   /// Every chain of the folder. Damage is in their states.
   [[nodiscard]] Result<std::vector<Chain>> ReadChains() const;
@@ -67,7 +69,8 @@ class Ledger {
  private:
   explicit Ledger(Options options) : options_(std::move(options)) {}
   template <typename T>
-  Result<Receipt> AppendRecord(Kind kind, const T& record, const Samples* samples);
+  Result<Receipt> AppendRecord(Kind kind, const T& record, const Samples* samples, const Lock* held = nullptr);
+  ChainWriter Writer();
   [[nodiscard]] FileOps& files() const { return *options_.files; }
 
   Options options_;

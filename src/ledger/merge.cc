@@ -96,7 +96,7 @@ struct Merged {
   std::string writer;
   std::string bytes;
   Chain chain;
-  std::uint64_t known = 0;  // records that are here already
+  Chain here;  // what is here of it already
 };
 
 std::unexpected<Error> Forked(const Record& here, const Record& there, const std::string& where) {
@@ -114,7 +114,7 @@ Error NotImported(Error fault) {
 /// Whether one of the two chains continues the other.
 Result<Merged> MergeChain(const Ledger& ledger, const std::string& writer, const std::string& bytes,
                           const std::string& where) {
-  Merged merged{writer, bytes, ParseChain(where, writer, bytes, {}, std::nullopt), 0};
+  Merged merged{writer, bytes, ParseChain(where, writer, bytes, {}, std::nullopt), {}};
   if (merged.chain.state != ChainState::kWhole) return std::unexpected(*merged.chain.fault);
   Result<Chain> here = ReadChain(*ledger.options().files, ChainPath(ledger.options().folder, writer));
   if (!here && IsMissing(here.error())) return merged;
@@ -126,32 +126,36 @@ Result<Merged> MergeChain(const Ledger& ledger, const std::string& writer, const
     const Record& b = merged.chain.entries[i].record;
     if (a.hash != b.hash) return Forked(a, b, where);
   }
-  merged.known = here->entries.size();
   // Written over, bytes that are no record would be gone without a word: a repair keeps them.
-  if (here->state == ChainState::kTorn && merged.chain.entries.size() > merged.known) {
+  if (here->state == ChainState::kTorn && merged.chain.entries.size() > here->entries.size()) {
     Error torn = NotImported(*here->fault);
     torn.code = Code::kLedgerDamaged;
     return std::unexpected(std::move(torn));
   }
+  merged.here = std::move(*here);
   return merged;
 }
 
 /// The anchor after the chain: it may stand behind it, never ahead.
-Result<void> WriteChain(const Ledger& ledger, const Merged& merged) {
-  FileOps& files = *ledger.options().files;
-  const std::string path = ChainPath(ledger.options().folder, merged.writer);
-  const Entry& last = merged.chain.entries.back();
-  const Anchor anchor{last.record.seq, last.record.hash, merged.chain.good_bytes, last.size_bytes};
-  BOLTBEAM_TRY(ReplaceFile(files, path, path + ".tmp", merged.bytes));
+Result<void> WriteChain(FileOps& files, const std::string& path, const Chain& chain, std::string_view bytes) {
+  const Entry& last = chain.entries.back();
+  const Anchor anchor{last.record.seq, last.record.hash, chain.good_bytes, last.size_bytes};
+  BOLTBEAM_TRY(ReplaceFile(files, path, path + ".tmp", bytes));
   return ReplaceFile(files, AnchorPath(path), AnchorPath(path) + ".tmp", WriteAnchor(anchor));
 }
 
+/// An import that was cut between the two left the anchor behind, and no writer is here who would move it. The bytes
+/// are written anew: the disk may not have confirmed them.
+Result<void> SettleAnchor(FileOps& files, const Chain& here) {
+  if (here.state != ChainState::kWhole || (here.anchor && here.anchor->seq == here.LastSeq())) return {};
+  BOLTBEAM_ASSIGN(const std::string bytes, ReadFile(files, here.path));
+  return WriteChain(files, here.path, here, bytes);
+}
+
 Result<void> MergeChains(Ledger& ledger, const Bundle& bundle, const std::string& where, ImportResult& result) {
-  BOLTBEAM_TRY(ledger.CheckWritable());
-  BOLTBEAM_ASSIGN(const Lock lock,
-                  Lock::Take(*ledger.options().files, ledger.options().folder, ledger.options().lock_timeout));
+  FileOps& files = *ledger.options().files;
   // The names of chains that an earlier import put in place, and could not confirm.
-  BOLTBEAM_TRY(SyncFolder(*ledger.options().files, ledger.options().folder));
+  BOLTBEAM_TRY(SyncFolder(files, ledger.options().folder));
   std::vector<Merged> merged;
   for (const auto& [writer, bytes] : bundle.chains) {
     BOLTBEAM_ASSIGN(Merged one, MergeChain(ledger, writer, bytes, where));
@@ -169,18 +173,20 @@ Result<void> MergeChains(Ledger& ledger, const Bundle& bundle, const std::string
         if (!ledger.LoadSamples(hash)) ++result.missing_blobs;
       }
     }
-    if (one.chain.entries.size() <= one.known) {
+    const std::size_t known = one.here.entries.size();
+    if (one.chain.entries.size() <= known) {
+      BOLTBEAM_TRY(SettleAnchor(files, one.here));
       result.known_chains.push_back(one.writer);
       continue;
     }
-    BOLTBEAM_TRY(WriteChain(ledger, one));
-    (one.known == 0 ? result.new_chains : result.extended_chains).push_back(one.writer);
-    result.records += one.chain.entries.size() - one.known;
+    BOLTBEAM_TRY(WriteChain(files, ChainPath(ledger.options().folder, one.writer), one.chain, one.bytes));
+    (known == 0 ? result.new_chains : result.extended_chains).push_back(one.writer);
+    result.records += one.chain.entries.size() - known;
   }
   return {};
 }
 
-Result<void> AddForeign(Ledger& ledger, const std::vector<Verdict>& verdicts, ImportResult& result) {
+Result<void> AddForeign(Ledger& ledger, const Lock& lock, const std::vector<Verdict>& verdicts, ImportResult& result) {
   if (verdicts.empty()) return {};
   std::set<std::string> known;
   BOLTBEAM_ASSIGN(const std::vector<Chain> chains, ledger.ReadChains());
@@ -196,11 +202,11 @@ Result<void> AddForeign(Ledger& ledger, const std::vector<Verdict>& verdicts, Im
       ++result.known_foreign;
       continue;
     }
-    BOLTBEAM_TRY(ledger.AppendVerdict(verdict));
+    BOLTBEAM_TRY(ledger.AppendVerdict(lock, verdict));
     ++result.foreign;
   }
   // What is here already may be there unconfirmed, by an import that failed.
-  if (result.known_foreign > 0 && result.foreign == 0) BOLTBEAM_TRY(ledger.Settle());
+  if (result.known_foreign > 0 && result.foreign == 0) BOLTBEAM_TRY(ledger.Settle(lock));
   return {};
 }
 
@@ -231,9 +237,13 @@ Result<std::string> Export(const Ledger& ledger, const std::string& writer, bool
 
 Result<ImportResult> Import(Ledger& ledger, std::string_view text, const std::string& where) {
   BOLTBEAM_ASSIGN(const Bundle bundle, ParseBundle(text, where));
+  BOLTBEAM_TRY(ledger.CheckWritable());
+  // One lock from the question what is known to the last answer: two imports of the same enter it once.
+  const Options& options = ledger.options();
+  BOLTBEAM_ASSIGN(const Lock lock, Lock::Take(*options.files, options.folder, options.lock_timeout));
   ImportResult result;
   if (!bundle.chains.empty() || !bundle.blobs.empty()) BOLTBEAM_TRY(MergeChains(ledger, bundle, where, result));
-  BOLTBEAM_TRY(AddForeign(ledger, bundle.foreign, result));
+  BOLTBEAM_TRY(AddForeign(ledger, lock, bundle.foreign, result));
   return result;
 }
 

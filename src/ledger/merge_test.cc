@@ -118,6 +118,44 @@ TEST(LedgerMerge, ThePythonToolsEntriesBecomeVerdictsOnce) {
             Code::kLedgerImport);
 }
 
+// Another import of the same goes on at the same time: it comes first whenever a lock is waited for.
+TEST(LedgerMerge, TwoImportsAtTheSameTimeEnterAnEntryOnce) {
+  SimulatedDisk disk;
+  Ledger ledger = On(disk, "writer");
+  const std::string text = *base::ReadWholeFile(BOLTBEAM_TEST_DATA "/ledger/route_entries.jsonl");
+  disk.BeforeALock([&](SimulatedDisk& shared) {
+    Ledger other = On(shared, "other");
+    EXPECT_EQ(Import(other, text, "entries")->foreign, 3U);
+  });
+  EXPECT_EQ(Import(ledger, text, "entries")->known_foreign, 3U);
+  EXPECT_EQ(Records(disk), 3U);
+}
+
+// An import that was cut between the chain and its anchor: the next one, which brings nothing new, moves the anchor.
+TEST(LedgerMerge, AnAnchorThatWasLeftBehindFollows) {
+  SimulatedDisk first, second;
+  Ledger a = On(first, "a"), b = On(second, "b");
+  const std::string anchor_path = AnchorPath(ChainPath(kDiskFolder, "a"));
+  AppendWithSamples(a, "one");
+  const std::string one = *Export(a, "", true);
+  ASSERT_TRUE(Import(b, one, "a.jsonl"));
+  const std::string behind = second.Bytes(anchor_path);
+  AppendWithSamples(a, "two");
+  const std::string two = *Export(a, "", true);
+  ASSERT_TRUE(Import(b, two, "a.jsonl"));
+  const std::string end = second.Bytes(anchor_path);
+  for (const std::string& arriving : {two, one}) {
+    second.SetBytes(anchor_path, behind);
+    EXPECT_EQ(Import(b, arriving, "a.jsonl")->records, 0U);
+    EXPECT_EQ(second.Bytes(anchor_path), end);
+    second.Erase(anchor_path);
+    EXPECT_EQ(Import(b, arriving, "a.jsonl")->records, 0U);
+    ASSERT_TRUE(second.Exists(anchor_path));
+    EXPECT_EQ(second.Bytes(anchor_path), end);
+  }
+  EXPECT_EQ(Records(second), 2U);
+}
+
 TEST(LedgerMerge, ThePublicSeedLedgerOfThePythonTool) {
   SimulatedDisk disk;
   Ledger ledger = On(disk, "writer");

@@ -148,6 +148,9 @@ Result<void> Check(const Verdict& record) {
   for (const ReopenWhen& when : record.reopen_when) BOLTBEAM_TRY(CheckReopenWhen(when));
   if (record.sessions == 0) return Broken("sessions", "0", "at least this one");
   if (record.ruling == Ruling::kPromote) BOLTBEAM_TRY(CheckPromotion(record));
+  if (!record.tier.empty() && (record.ruling != Ruling::kPromote || (record.tier != "A" && record.tier != "B"))) {
+    return Broken("tier", base::Printable(record.tier), "A or B, of a promotion");
+  }
   const bool leaves = record.ruling == Ruling::kRefute || record.ruling == Ruling::kSearchSpaceIncomplete;
   if (leaves && record.reopen_when.empty()) {
     return Broken("reopen_when", "nothing", "what would make it worth another look");

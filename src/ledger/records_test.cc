@@ -86,6 +86,12 @@ TEST(LedgerRecords, WhatBreaksTheRulesIsNamed) {
   verdict = Promotion();
   verdict.outcome = "splendid";
   ExpectBroken(verdict, "outcome");
+  verdict = Promotion();
+  verdict.tier = "S";
+  ExpectBroken(verdict, "tier");
+  verdict = MarkedVerdict("a tier without a promotion");
+  verdict.tier = "A";
+  ExpectBroken(verdict, "tier");
   verdict = MarkedVerdict("slower", Ruling::kRefute);
   verdict.reopen_when.clear();
   ExpectBroken(verdict, "reopen_when");

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace boltbeam::ledger {
 namespace {
 
 using nlohmann::json;
+
+// What a verdict says. Where the samples of a form do not give one of these, the record alone says it.
+constexpr std::array kClaims = {"verdict", "outcome", "tier", "conditions"};
 
 // Sums may be taken in another order by another compiler.
 constexpr double kTolerance = 1e-9;
@@ -19,6 +23,17 @@ bool Same(const json& stored, const json& derived) {
   return a == b || std::abs(a - b) <= kTolerance * std::max(std::abs(a), std::abs(b));
 }
 
+std::string Shown(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace); }
+
+// Members of a derived object that nothing gives.
+void AddSurplus(const json& stored, const json& derived, const std::string& field, Rederivation& result) {
+  for (const auto& [key, value] : stored.items()) {
+    if (derived.contains(key)) continue;
+    ++result.compared;
+    result.differences.push_back({field + "/" + key, Shown(value), "nothing"});
+  }
+}
+
 void Compare(const json& stored, const json& derived, const std::string& field, Rederivation& result) {
   if (derived.is_structured() && !derived.empty() && stored.type() == derived.type()) {
     for (const auto& [key, value] : derived.items()) {
@@ -27,6 +42,7 @@ void Compare(const json& stored, const json& derived, const std::string& field, 
       if (stored.is_array() && std::stoul(key) < stored.size()) inner = &stored.at(std::stoul(key));
       Compare(inner == nullptr ? json() : *inner, value, field + "/" + key, result);
     }
+    if (stored.is_object() && !field.empty()) AddSurplus(stored, derived, field, result);
     if (stored.is_array() && stored.size() > derived.size()) {
       result.differences.push_back(
           {field, fmt::format("{} elements", stored.size()), fmt::format("{}", derived.size())});
@@ -35,8 +51,7 @@ void Compare(const json& stored, const json& derived, const std::string& field, 
   }
   ++result.compared;
   if (Same(stored, derived)) return;
-  const auto shown = [](const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace); };
-  result.differences.push_back({field, shown(stored), shown(derived)});
+  result.differences.push_back({field, Shown(stored), Shown(derived)});
 }
 
 }  // namespace
@@ -76,6 +91,9 @@ Result<Rederivation> RederiveTable::Run(const Ledger& ledger, const Record& reco
   result.from_record = std::move(fields.taken);
   if (!result.derived.is_object() || result.derived.empty()) {
     return Fail(Code::kLedgerNotDerivable, where, "nothing follows from the samples", "figures of the record");
+  }
+  for (const char* claim : kClaims) {
+    if (record.payload.contains(claim) && !result.derived.contains(claim)) result.from_record.emplace_back(claim);
   }
   Compare(record.payload, result.derived, "", result);
   return result;

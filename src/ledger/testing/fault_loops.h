@@ -30,7 +30,8 @@ struct Task {
 
 /// Three records; of each way in which a ledger is found.
 std::vector<Task> AppendTasks(std::vector<Start> starts);
-/// A damaged chain of this writer or of another one, or a torn one, is mended.
+/// A damaged chain of this writer or of another one, or a torn one, is mended; what was recorded in the other chains
+/// and in front of the damage stays.
 std::vector<Task> RepairTasks();
 /// Chains with samples and a route entry arrive where there is nothing, other chains, or a part of them.
 std::vector<Task> ImportTasks();

@@ -14,11 +14,24 @@ namespace {
 
 constexpr const char* kOtherChain = "/data/boltbeam/ledger/other.jsonl";
 
+/// An anchor that stands behind its chain's end does not see that end cut off. The writer's own may do so until its
+/// next record.
+std::string FirstLaggingAnchor(SimulatedDisk& disk, bool own_too) {
+  const Verification verified = *Verify(disk, kDiskFolder);
+  for (const Chain& chain : verified.chains) {
+    if (!own_too && chain.path == kDiskChain) continue;
+    if (!chain.anchor || chain.anchor->seq != chain.LastSeq())
+      return "the anchor of " + chain.writer + " stands behind";
+  }
+  return {};
+}
+
 /// A further record is taken, and all of it survives a power loss that keeps nothing unconfirmed.
 std::string UnsoundAfterwards(Case& now) {
   AppendOne(now.disk, "afterwards", now.said);
   if (now.said.back().what != Said::What::kRecorded) return "the next record is refused";
   std::string wrong = WhatIsWrong(now.disk, now.said, false);
+  if (wrong.empty()) wrong = FirstLaggingAnchor(now.disk, true);
   if (!wrong.empty()) return "with the next record: " + wrong;
   now.disk.Restart(Survives::kNothing, 0);
   wrong = WhatIsWrong(now.disk, now.said, false);
@@ -34,14 +47,17 @@ Ledger On(SimulatedDisk& disk, const std::string& writer = "writer") {
   return *Ledger::Open(DiskOptions(disk, writer));
 }
 
-/// Six records of this writer and three of another one.
+constexpr std::size_t kOwnRecords = 6, kOtherRecords = 3;
+
+/// Six records of this writer and three of another one, in this order in what was said.
 Case TwoChains() {
   Case begun;
   begun.disk = MakeDisk(Start::kRecords, begun.said);
   AppendThree(begun.disk, "more", begun.said);
   Ledger other = On(begun.disk, "other");
   for (const char* marker : {"other 1", "other 2", "other 3"}) {
-    (void)other.AppendPrediction(MarkedPrediction(marker));
+    const Result<Receipt> receipt = other.AppendPrediction(MarkedPrediction(marker));
+    begun.said.push_back({marker, Said::What::kRecorded, receipt->hash, ""});
   }
   begun.disk.Restart(Survives::kAll, 0);
   return begun;
@@ -95,11 +111,17 @@ std::string FirstFault(SimulatedDisk& disk) {
   return {};
 }
 
-Task RepairTask(const std::string& name, const char* path, const std::function<void(SimulatedDisk&)>& damage) {
+/// intact: records of the damaged chain in front of the damage. Those behind it may be cut: their bytes are what must
+/// be left.
+Task RepairTask(const std::string& name, const char* path, std::size_t intact,
+                const std::function<void(SimulatedDisk&)>& damage) {
   Task task;
   task.name = "repair of " + name;
   task.begin = TwoChains();
-  task.begin.said.clear();  // what was damaged may be cut: its bytes are what must be left
+  std::vector<Said>& said = task.begin.said;
+  const bool is_own = std::string_view(path) == kDiskChain;
+  const auto first = said.begin() + static_cast<std::ptrdiff_t>(is_own ? intact : kOwnRecords + intact);
+  said.erase(first, first + static_cast<std::ptrdiff_t>((is_own ? kOwnRecords : kOtherRecords) - intact));
   damage(task.begin.disk);
   task.begin.disk.Restart(Survives::kAll, 0);
   const std::string bytes = task.begin.disk.Bytes(path);
@@ -113,7 +135,8 @@ Task RepairTask(const std::string& name, const char* path, const std::function<v
     if (!now.is_done) act(now);
     if (!now.is_done) return "it can't be repaired any more";
     for (const char* when : {"at once: ", "after a power loss: "}) {
-      std::string wrong = FirstFault(now.disk);
+      std::string wrong = WhatIsWrong(now.disk, now.said, false);
+      if (wrong.empty()) wrong = FirstLaggingAnchor(now.disk, false);
       if (wrong.empty()) wrong = Dropped(now.disk, chain_path, bytes);
       if (!wrong.empty()) return when + wrong;
       now.disk.Restart(Survives::kNothing, 0);
@@ -145,6 +168,7 @@ std::string Arriving() {
 /// Empty when all that arrived is here, once, with its samples.
 std::string NotArrived(SimulatedDisk& disk) {
   std::string wrong = FirstFault(disk);
+  if (wrong.empty()) wrong = FirstLaggingAnchor(disk, false);
   if (!wrong.empty()) return wrong;
   std::uint64_t records = 0, entries = 0;
   const Verification verified = *Verify(disk, kDiskFolder);
@@ -228,17 +252,19 @@ std::vector<Task> AppendTasks(std::vector<Start> starts) {
 
 std::vector<Task> RepairTasks() {
   std::vector<Task> tasks;
-  const auto add = [&](const char* name, const char* path, const std::function<void(SimulatedDisk&)>& damage) {
-    tasks.push_back(RepairTask(name, path, damage));
+  const auto add = [&](const char* name, const char* path, std::size_t intact,
+                       const std::function<void(SimulatedDisk&)>& damage) {
+    tasks.push_back(RepairTask(name, path, intact, damage));
   };
-  add("an edited line", kDiskChain, [](SimulatedDisk& disk) { Edit(disk, kDiskChain, "before 2", "before 9"); });
-  add("the first line", kDiskChain, [](SimulatedDisk& disk) { Edit(disk, kDiskChain, "before 1", "before 9"); });
-  add("an end cut off", kDiskChain, [](SimulatedDisk& disk) { CutHalfALine(disk, kDiskChain); });
-  add("a file that is gone", kDiskChain, [](SimulatedDisk& disk) { disk.Erase(kDiskChain); });
-  add("no anchor's text", kDiskChain, [](SimulatedDisk& disk) { disk.SetBytes(kDiskAnchor, "anchor\n"); });
-  add("a torn end", kDiskChain, [](SimulatedDisk& disk) { Tear(disk, kDiskChain); });
-  add("another chain's line", kOtherChain, [](SimulatedDisk& disk) { Edit(disk, kOtherChain, "other 2", "other 9"); });
-  add("another chain's torn end", kOtherChain, [](SimulatedDisk& disk) { Tear(disk, kOtherChain); });
+  add("an edited line", kDiskChain, 1, [](SimulatedDisk& disk) { Edit(disk, kDiskChain, "before 2", "before 9"); });
+  add("the first line", kDiskChain, 0, [](SimulatedDisk& disk) { Edit(disk, kDiskChain, "before 1", "before 9"); });
+  add("an end cut off", kDiskChain, 5, [](SimulatedDisk& disk) { CutHalfALine(disk, kDiskChain); });
+  add("a file that is gone", kDiskChain, 0, [](SimulatedDisk& disk) { disk.Erase(kDiskChain); });
+  add("no anchor's text", kDiskChain, 6, [](SimulatedDisk& disk) { disk.SetBytes(kDiskAnchor, "anchor\n"); });
+  add("a torn end", kDiskChain, 5, [](SimulatedDisk& disk) { Tear(disk, kDiskChain); });
+  add("another chain's line", kOtherChain, 1,
+      [](SimulatedDisk& disk) { Edit(disk, kOtherChain, "other 2", "other 9"); });
+  add("another chain's torn end", kOtherChain, 2, [](SimulatedDisk& disk) { Tear(disk, kOtherChain); });
   return tasks;
 }
 
