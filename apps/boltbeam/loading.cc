@@ -47,8 +47,8 @@ void AddRoutes(std::vector<std::string>& routes, const std::vector<std::string>&
 Result<void> ApplyPlan(const base::Paths& paths, const model::Model& model, const chip::Chip& machine,
                        const EngineFlags& flags, bool is_quiet, engine::Options& options) {
   runtime::KernelCache kernels(codegen::TargetFor(machine), options.cache_folder);
-  BOLTBEAM_ASSIGN(search::PlanUse use,
-                  search::UsePlan(model, machine, search::PlanStore::In(paths), flags.plan, kernels, options.threads));
+  BOLTBEAM_ASSIGN(search::PlanUse use, search::UsePlan(model, machine, search::PlanStore::In(paths), flags.plan,
+                                                       kernels, options.threads, options.cache));
   for (const std::string& note : use.notes) {
     if (!is_quiet) Note("note: " + note);
   }

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 
 #include "base/checked.h"
+#include "kernel/attention_space.h"
 
 namespace boltbeam::engine {
 namespace {
 
-constexpr std::uint32_t kLeastChunk = 16, kMostChunk = 4096;
 constexpr std::string_view kDots[] = {"maddhalves", "dot4"};
 
 Error Unknown(std::string_view word) {
@@ -75,19 +74,9 @@ std::string AttentionText(const kernel::AttentionShape& shape) {
 }
 
 std::string AttentionFault(const kernel::AttentionShape& shape, const kernel::VectorFacts& facts) {
-  const bool is_width = shape.lanes == 4 || shape.lanes == 8 || shape.lanes == 16;
-  if (!is_width || shape.lanes > facts.lanes) {
-    return fmt::format("registers of {} lanes, {} there", shape.lanes, facts.lanes);
+  for (kernel::AttentionReason& reason : kernel::AttentionRefusals(shape, kernel::SpaceFactsOf(facts))) {
+    if (reason.refusal != kernel::Refusal::kNoMeaning) return std::move(reason.evidence);
   }
-  if (shape.head_dim % shape.lanes != 0) {
-    return fmt::format("heads of {} in vectors of {}", shape.head_dim, shape.lanes);
-  }
-  if (!std::has_single_bit(shape.chunk) || shape.chunk < kLeastChunk || shape.chunk > kMostChunk) {
-    return fmt::format("chunks of {} positions, a power of two from {} to {} is possible", shape.chunk, kLeastChunk,
-                       kMostChunk);
-  }
-  if (const std::string overflow = kernel::SumOverflow(shape); !overflow.empty()) return overflow;
-  if (shape.dot == kernel::Dot::kDot4 && !facts.has_dot4) return "no four-way dot product of bytes there";
   return {};
 }
 

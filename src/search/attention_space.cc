@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "chip/rates.h"
-#include "kernel/families/attention.h"
-#include "kernel/space.h"
+#include "kernel/attention_space.h"
 #include "roofline/formulas.h"
 
 namespace boltbeam::search {
@@ -17,7 +16,34 @@ constexpr double kSpread = 0.3;            // of an interval that nothing was fi
 constexpr double kOperationsPerValue = 3;  // of a key or value: widen, multiply-add, and its part of the softmax
 constexpr double kCallNs = 60;             // of a chunk: its loops' beginnings and ends
 
-std::string Missing(const char* what) { return fmt::format("{} is not declared", what); }
+/// A rule for each knob and each refusal that the kernel's legality may have against it: every branch is turned away
+/// under the refusal's name.
+std::vector<SpaceRule> LegalityRules(const AttentionPart& part, const kernel::SpaceFacts& facts) {
+  using kernel::Refusal;
+  kernel::AttentionShape shape;
+  shape.head_dim = part.head_dim;
+  const kernel::CacheElement codes{kernel::Memory::kU8, part.head_dim};
+  if (part.has_key_codes) shape.key = codes;
+  if (part.has_value_codes) shape.value = codes;
+  std::vector<SpaceRule> rules;
+  for (const std::string_view knob : {"lanes", "chunk", "dot"}) {
+    for (const Refusal refusal : {Refusal::kMissingFact, Refusal::kInstruction, Refusal::kDivisibility,
+                                  Refusal::kOverflow, Refusal::kNoMeaning}) {
+      const auto evidence = [=](const Setting& setting) -> std::string {
+        kernel::AttentionShape turned = shape;
+        if (knob == "lanes") turned.lanes = static_cast<std::uint16_t>(setting["lanes"]);
+        if (knob == "chunk") turned.chunk = static_cast<std::uint32_t>(setting["chunk"]);
+        if (knob == "dot") turned.dot = setting["dot"] == 1 ? kernel::Dot::kDot4 : kernel::Dot::kMaddHalves;
+        for (const kernel::AttentionReason& reason : kernel::AttentionRefusals(turned, facts)) {
+          if (reason.knob == knob && reason.refusal == refusal) return reason.evidence;
+        }
+        return {};
+      };
+      rules.push_back({std::string(kernel::RefusalName(refusal)), {std::string(knob)}, {}, evidence, {}});
+    }
+  }
+  return rules;
+}
 
 }  // namespace
 
@@ -38,72 +64,24 @@ AttentionPart AttentionPartOf(const model::Model& model, const model::CacheForma
 }
 
 KnobSpace AttentionSpace(const AttentionPart& part, const chip::Chip& chip) {
-  const kernel::SpaceFacts facts = kernel::SpaceFactsOf(chip);
   const std::vector<SpaceKnob> knobs = {
       {"lanes", "32-bit lanes of the vector registers used", {4, 8, 16}, {}},
       {"chunk", "positions that are scored together", {16, 32, 64, 128, 256, 512, 1024}, {}},
       {"dot", "the instruction that scores keys in codes", {0, 1}, {"maddhalves", "dot4"}},
   };
+  std::vector<SpaceRule> rules = LegalityRules(part, kernel::SpaceFactsOf(chip));
   const auto group = static_cast<std::int64_t>(part.heads / part.kv_heads);
-  const std::int64_t head_dim = part.head_dim;
-  kernel::CacheElement value;
-  if (part.has_value_codes) value = {kernel::Memory::kU8, part.head_dim};
-  const bool has_codes = part.has_key_codes;
-  const std::vector<SpaceRule> rules = {
-      {"missing-fact:instruction-sets",
-       {"lanes"},
-       {},
-       [facts](const Setting&) { return facts.lanes ? "" : Missing("the width of vector registers"); },
-       {}},
-      {"instruction",
-       {"lanes"},
-       {},
-       [facts](const Setting& s) {
-         return s["lanes"] <= facts.lanes.value_or(0)
-                    ? ""
-                    : fmt::format("registers of {} bits, {} there", 32 * s["lanes"], 32 * facts.lanes.value_or(0));
-       },
-       {}},
-      {"divisibility",
-       {"lanes"},
-       {},
-       [head_dim](const Setting& s) {
-         return head_dim % s["lanes"] == 0 ? "" : fmt::format("heads of {} in vectors of {}", head_dim, s["lanes"]);
-       },
-       {}},
-      {"over-cache",
-       {"chunk"},
-       {"l1d_bytes"},
-       [group](const Setting& s) {
-         const std::int64_t bytes = group * s["chunk"] * 4;
-         return static_cast<double>(bytes) <= s.Fact("l1d_bytes") / 2
-                    ? ""
-                    : fmt::format("{} bytes of scores, half of the cache is {:.0f}", bytes, s.Fact("l1d_bytes") / 2);
-       },
-       {}},
-      {"overflow",
-       {"chunk"},
-       {},
-       [value](const Setting& s) {
-         kernel::AttentionShape shape;
-         shape.chunk = static_cast<std::uint32_t>(s["chunk"]);
-         shape.value = value;
-         return kernel::SumOverflow(shape);
-       },
-       {}},
-      {"no-meaning",
-       {"dot"},
-       {},
-       [has_codes](const Setting& s) { return s["dot"] == 1 && !has_codes ? "keys are no codes" : ""; },
-       {}},
-      {"instruction",
-       {"dot"},
-       {},
-       [facts](const Setting& s) {
-         return s["dot"] == 1 && !facts.has_dot4.value_or(false) ? "no four-way dot product of bytes there" : "";
-       },
-       {}},
-  };
+  rules.push_back({"over-cache",
+                   {"chunk"},
+                   {"l1d_bytes"},
+                   [group](const Setting& s) {
+                     const std::int64_t bytes = group * s["chunk"] * 4;
+                     const double half = s.Fact("l1d_bytes") / 2;
+                     return static_cast<double>(bytes) <= half
+                                ? ""
+                                : fmt::format("{} bytes of scores, half of the cache is {:.0f}", bytes, half);
+                   },
+                   {}});
   return BuildSpace(knobs, rules, chip);
 }
 

@@ -24,7 +24,8 @@ struct AttentionPart {
 
 AttentionPart AttentionPartOf(const model::Model& model, const model::CacheFormats& cache, std::uint64_t depth);
 
-/// Facts: those of kernel::SpaceFacts, which a chip without declared instruction sets lacks, and l1d_bytes.
+/// The points that kernel::AttentionRefusals has nothing against and whose scores stay in the first cache. Facts: those
+/// of kernel::SpaceFacts, which a chip without declared instruction sets lacks, and l1d_bytes.
 KnobSpace AttentionSpace(const AttentionPart& part, const chip::Chip& chip);
 
 struct AttentionPrediction {

@@ -266,6 +266,21 @@ TEST_F(PlanUseTest, OfTwoPromotedGeometriesOfAttentionThePlanKeepsTheLast) {
   EXPECT_EQ(use.geometry.back().knobs, choices[1].knobs);
 }
 
+TEST_F(PlanUseTest, AttentionThatAnotherCacheForbidsIsLeftOut) {
+  const std::vector<engine::GeometryChoice> choices{{"attention", "lanes=4,chunk=1024"}};
+  const PlanFile plan = PlanOf(*model_, machine_, kernels_->target(), choices, 2).value();
+  ASSERT_TRUE(PlanStore(folder_.path()).Install(plan));
+  const auto with = [&](const model::CacheFormats& cache) {
+    return UsePlan(*model_, machine_, PlanStore(folder_.path()), "", *kernels_, 2, cache).value();
+  };
+  EXPECT_EQ(with({}).geometry.back().table, "attention");
+  const formats::Format* codes = formats::FindFormat("Q8_0");
+  const PlanUse use = with({codes, codes});  // sums of 1024 values in codes leave 32 bits
+  EXPECT_EQ(std::ranges::count(use.geometry, std::string("attention"), &engine::GeometryChoice::table), 0);
+  ASSERT_FALSE(use.notes.empty());
+  EXPECT_NE(use.notes.back().find("32 bits hold"), std::string::npos) << use.notes.back();
+}
+
 TEST_F(PlanUseTest, TakesAFileByItsPath) {
   const std::string path = folder_.path() + "/mine.json";
   ASSERT_TRUE(base::WriteFileAtomically(path, ToJson(plan_)));

@@ -32,8 +32,9 @@ struct Pick {
 
 class Chooser {
  public:
-  Chooser(const model::Model& model, const chip::Chip& machine, runtime::KernelCache& kernels, std::uint32_t threads)
-      : model_(model), facts_(kernel::VectorFactsOf(machine)), kernels_(kernels), threads_(threads) {
+  Chooser(const model::Model& model, const chip::Chip& machine, runtime::KernelCache& kernels, std::uint32_t threads,
+          const model::CacheFormats& cache)
+      : model_(model), facts_(kernel::VectorFactsOf(machine)), kernels_(kernels), threads_(threads), cache_(cache) {
     for (const model::Operation& operation : model::BuildTokenGraph(model, {})) {
       if (operation.kind == model::OpKind::kMatmul) tables_.emplace(TableName(*operation.weights), operation.weights);
     }
@@ -165,14 +166,13 @@ class Chooser {
   void TakeAttention(const PlanFile& plan, PlanUse& use) {
     const PlanTable* attention = plan.Find(engine::kAttentionTable);
     if (attention == nullptr) return;
-    kernel::AttentionShape shape;
-    shape.head_dim = model_.hyper().head_dim;
-    shape.lanes = facts_.lanes;
-    const engine::GeometryChoice choice{attention->table, attention->knobs};
-    if (const auto legal = engine::AttentionFor({&choice, 1}, shape, facts_); !legal) {
+    engine::Options options;
+    options.cache = cache_;
+    options.geometry = {{attention->table, attention->knobs}};
+    if (const auto legal = engine::AttentionShapeOf(model_, options, facts_); !legal) {
       return Leave(fmt::format("attention of {}", plan.name), legal.error().found);
     }
-    use.geometry.push_back(choice);
+    use.geometry.push_back(options.geometry.front());
   }
 
   void Leave(const std::string& what, const std::string& why) {
@@ -183,6 +183,7 @@ class Chooser {
   const kernel::VectorFacts facts_;
   runtime::KernelCache& kernels_;
   const std::uint32_t threads_;
+  const model::CacheFormats cache_;
   std::map<std::string, const model::Tensor*> tables_;  // one of each name
   std::map<std::string, Pick> picks_;
   std::vector<const PlanFile*> changed_;
@@ -212,12 +213,13 @@ Result<std::string> CheckKey(const formats::Format& format, std::uint64_t rows, 
 }
 
 Result<PlanUse> UsePlan(const model::Model& model, const chip::Chip& machine, const PlanStore& store,
-                        const std::string& choice, runtime::KernelCache& kernels, std::uint32_t threads) {
+                        const std::string& choice, runtime::KernelCache& kernels, std::uint32_t threads,
+                        const model::CacheFormats& cache) {
   if (choice == kDefaultPlan) return PlanUse{};
   BOLTBEAM_ASSIGN(std::vector<PlanFile> plans, PlansOf(store, machine, choice));
   if (plans.empty()) return PlanUse{};
   if (threads == 0) threads = engine::ChooseThreads(machine).threads;
-  Chooser chooser(model, machine, kernels, threads);
+  Chooser chooser(model, machine, kernels, threads, cache);
   BOLTBEAM_ASSIGN(PlanUse use, chooser.Choose(plans));
   if (!choice.empty() && use.geometry.empty() && !plans.front().tables.empty()) {
     return Fail(Code::kUsage, "--plan " + choice,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "chip/facts.h"
 #include "engine/geometry_choice.h"
+#include "model/cache_format.h"
 #include "model/model.h"
 #include "runtime/code.h"
 #include "search/plan_store.h"
@@ -35,8 +36,11 @@ struct PlanUse {
 /// threads: that will run; 0: as many as the machine's curve says. Of two plans that have a table, what was measured
 /// with as many goes first. One of another number is used, as its kernels are right with any, and a note says so: which
 /// of them is fastest may be otherwise.
+///
+/// cache: that attention will read. A plan's attention that is not legal with it is left out.
 Result<PlanUse> UsePlan(const model::Model& model, const chip::Chip& machine, const PlanStore& store,
-                        const std::string& choice, runtime::KernelCache& kernels, std::uint32_t threads = 0);
+                        const std::string& choice, runtime::KernelCache& kernels, std::uint32_t threads = 0,
+                        const model::CacheFormats& cache = {});
 
 /// What makes a table's kernel what it is: its program, the compiler and the instruction sets.
 Result<std::string> CheckKey(const formats::Format& format, std::uint64_t rows, std::uint64_t cols,
