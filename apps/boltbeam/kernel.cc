@@ -43,9 +43,8 @@ Result<std::unique_ptr<Planned>> Load(const Globals& globals, const Arguments& a
 
 Result<void> List(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const std::unique_ptr<Planned> planned, Load(globals, arguments));
-  BOLTBEAM_ASSIGN(std::vector<double> waits, measure::TimeBarrierWaits(*planned->engine, kTimedTokens));
   BOLTBEAM_ASSIGN(const std::vector<engine::RouteBound> routes,
-                  engine::RouteBounds(*planned->engine, planned->machine, {std::move(waits)}));
+                  measure::BoundRoutes(*planned->engine, planned->machine));
   std::map<std::string, measure::KernelTime> times;
   if (arguments.is_timed) {
     BOLTBEAM_ASSIGN(times, measure::TimeKernels(*planned->engine, kTimedTokens));

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "engine/attention_choice.h"
-#include "engine/route_bounds.h"
 #include "engine/routes.h"
+#include "measure/kernel_times.h"
 #include "search/attention_space.h"
 #include "search/plan_use.h"
 #include "terminal.h"
@@ -44,7 +44,7 @@ struct Running {
 
 class IdeaTrials {
  public:
-  IdeaTrials(const engine::Engine& engine, const chip::Chip& machine, WholeTokens& judge, const IdeaRequest& request)
+  IdeaTrials(engine::Engine& engine, const chip::Chip& machine, WholeTokens& judge, const IdeaRequest& request)
       : engine_(engine), machine_(machine), judge_(judge), request_(request), best_{request.plan, {}, {}} {
     outcome_.choices = request.choices;
   }
@@ -72,7 +72,7 @@ class IdeaTrials {
  private:
   /// Bounds first: what a switch can be worth at most.
   Result<void> Fusions() {
-    BOLTBEAM_ASSIGN(const std::vector<engine::RouteBound> bounds, engine::RouteBounds(engine_, machine_));
+    BOLTBEAM_ASSIGN(const std::vector<engine::RouteBound> bounds, measure::BoundRoutes(engine_, machine_));
     for (const engine::RouteBound& bound : bounds) {
       Idea idea;
       idea.route = bound.route->name;
@@ -115,9 +115,8 @@ class IdeaTrials {
       if (is_usual(one)) continue;
       if (++count > kMostAttention) break;
       Idea idea;
-      idea.attention = space.Text(space.points[one.point]);
-      idea.row.name = fmt::format("attention lanes={},chunk={}", space.ValueOf(space.points[one.point], "lanes"),
-                                  space.ValueOf(space.points[one.point], "chunk"));
+      idea.attention = KnobsOf(part, space, space.points[one.point]);
+      idea.row.name = "attention " + idea.attention;
       if (usual != foresight.survivors.end()) idea.row.foretold_ns = (usual->ns - one.ns) * part.layers;
       idea.depths = request_.depth == 0 ? "0" : fmt::format("0,{}", request_.depth);
       std::vector<engine::GeometryChoice> choices = request_.choices;
@@ -126,6 +125,13 @@ class IdeaTrials {
       ideas_.push_back(std::move(idea));
     }
     return {};
+  }
+
+  /// Without the instruction of keys in codes where this search timed none: another cache may have them.
+  static std::string KnobsOf(const search::AttentionPart& part, const search::KnobSpace& space,
+                             const search::KnobPoint& point) {
+    if (part.has_key_codes) return space.Text(point);
+    return fmt::format("lanes={},chunk={}", space.ValueOf(point, "lanes"), space.ValueOf(point, "chunk"));
   }
 
   [[nodiscard]] bool IsUsual(const search::KnobSpace& space, const search::KnobPoint& point) const {
@@ -154,7 +160,7 @@ class IdeaTrials {
     return {};
   }
 
-  const engine::Engine& engine_;
+  engine::Engine& engine_;
   const chip::Chip& machine_;
   WholeTokens& judge_;
   const IdeaRequest& request_;
@@ -167,7 +173,7 @@ class IdeaTrials {
 }  // namespace
 
 Result<IdeaOutcome> TryIdeas(
-    const engine::Engine& engine, const chip::Chip& machine, WholeTokens& judge, const IdeaRequest& request,
+    engine::Engine& engine, const chip::Chip& machine, WholeTokens& judge, const IdeaRequest& request,
     const std::function<Result<std::string>(const std::vector<engine::GeometryChoice>&)>& write_plan,
     const std::function<void(const std::string& trying)>& progress) {
   return IdeaTrials(engine, machine, judge, request).Run(write_plan, progress);

@@ -35,9 +35,10 @@ struct IdeaOutcome {
   std::optional<Whole> last;                    // promotion, over what was best until then
 };
 
-/// write_plan: the judge's word for a plan of these choices. machine: with the rates that predictions need.
+/// write_plan: the judge's word for a plan of these choices. machine: with the rates that predictions need. The engine
+/// must have no session: a few tokens of its plan are timed, for the bounds.
 Result<IdeaOutcome> TryIdeas(
-    const engine::Engine& engine, const chip::Chip& machine, WholeTokens& judge, const IdeaRequest& request,
+    engine::Engine& engine, const chip::Chip& machine, WholeTokens& judge, const IdeaRequest& request,
     const std::function<Result<std::string>(const std::vector<engine::GeometryChoice>&)>& write_plan,
     const std::function<void(const std::string& trying)>& progress);
 

@@ -8,6 +8,11 @@
 #include "measure/statistics.h"
 
 namespace boltbeam::measure {
+namespace {
+
+constexpr std::uint32_t kBoundTokens = 9;
+
+}  // namespace
 
 Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, std::uint32_t tokens) {
   BOLTBEAM_ASSIGN(const Clock clock, GetClock());
@@ -41,7 +46,7 @@ Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, st
 }
 
 Result<std::vector<double>> TimeBarrierWaits(engine::Engine& engine, std::uint32_t tokens) {
-  if (engine.options().threads < 2) return std::vector<double>();
+  if (engine.options().threads < 2) return std::vector<double>(engine.phases());
   BOLTBEAM_ASSIGN(const Clock clock, GetClock());
   BOLTBEAM_ASSIGN(const std::unique_ptr<engine::Session> session, engine.NewSession());
   BOLTBEAM_TRY(session->Decode(0));
@@ -61,6 +66,11 @@ Result<std::vector<double>> TimeBarrierWaits(engine::Engine& engine, std::uint32
   std::vector<double> medians;
   for (const std::vector<double>& samples : waits) medians.push_back(Median(samples));
   return medians;
+}
+
+Result<std::vector<engine::RouteBound>> BoundRoutes(engine::Engine& engine, const chip::Chip& machine) {
+  BOLTBEAM_ASSIGN(std::vector<double> waits, TimeBarrierWaits(engine, kBoundTokens));
+  return engine::RouteBounds(engine, machine, {std::move(waits)});
 }
 
 }  // namespace boltbeam::measure

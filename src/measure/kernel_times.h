@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "engine/route_bounds.h"
 
 namespace boltbeam::measure {
 
@@ -21,7 +22,10 @@ struct KernelTime {
 Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, std::uint32_t tokens);
 
 /// Nanoseconds from the first thread's coming to the last one's at each barrier of a token: the median of `tokens`
-/// tokens. The engine must have no session; empty with one thread.
+/// tokens. The engine must have no session; zeros with one thread.
 Result<std::vector<double>> TimeBarrierWaits(engine::Engine& engine, std::uint32_t tokens);
+
+/// What each route can save at most, with the waits of a few tokens of this very plan. The engine must have no session.
+Result<std::vector<engine::RouteBound>> BoundRoutes(engine::Engine& engine, const chip::Chip& machine);
 
 }  // namespace boltbeam::measure

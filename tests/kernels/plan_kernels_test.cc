@@ -173,8 +173,11 @@ TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
   for (const report::PlannedKernel& kernel : kernels) steps += kernel.steps;
   EXPECT_EQ(steps, engine_->steps().size());
   EXPECT_EQ(kernels.size(), engine_->programs().size());
-  const auto routes = RouteBounds(*engine_, *machine_);
+  const auto routes = measure::BoundRoutes(*engine_, *machine_);
   ASSERT_TRUE(routes) << routes.error().Message();
+  for (const RouteBound& bound : *routes) {  // never from a fact about other plans, not even with one thread
+    EXPECT_NE(bound.waits_from, "barrier_wait_ns") << bound.route->name;
+  }
   const auto times = measure::TimeKernels(*engine_, 3);
   ASSERT_TRUE(times) << times.error().Message();
   const auto costs = report::CostsOf(kernels, *machine_, codegen::TargetFor(*machine_), *times);
