@@ -195,9 +195,9 @@ std::string Text(const Decision& decision, const SearchOutcome& outcome, bool is
     text += "\n" + Wrap(turned, 2) + "\n";
   }
   text += "\n" +
-          Wrap(fmt::format("{} kernels timed, {} remembered, {:.1f} s; a time is one product's, by all threads, its "
-                           "weights from memory.",
-                           decision.Timed(), decision.Remembered(), decision.seconds)) +
+          Wrap(fmt::format("{} kernels timed, {} remembered, {:.1f} s ({:.1f} of them compiling and checking); a time "
+                           "is one product's, by all threads, its weights from memory.",
+                           decision.Timed(), decision.Remembered(), decision.seconds, decision.CompileSeconds())) +
           "\n";
   if (!outcome.verdict.empty()) {
     text += Wrap(fmt::format("Whole token: {} ({} to {}), {}: {}.", Percent(outcome.ratio), Percent(outcome.low),

@@ -174,10 +174,7 @@ std::map<std::string, const model::Tensor*> TablesOf(const model::Model& model) 
 Result<std::vector<kernel::GemvGeometry>> SlowestFirst(const Proposal& proposal, const chip::Chip& chip,
                                                        std::uint32_t threads, const Coefficients& coefficients) {
   // With a memory that slow nothing is turned away for being slower than it.
-  chip::Chip slow = chip;
-  for (chip::Fact& fact : slow.facts) {
-    if (fact.name.starts_with("read_bandwidth_gb_s")) fact.value = std::min(fact.value, 1e-3);
-  }
+  const chip::Chip slow = AtReadRate(chip, 1e-3);
   BOLTBEAM_ASSIGN(Foresight foresight, PredictProduct(proposal, slow, threads, coefficients));
   std::ranges::stable_sort(foresight.survivors, [](const Prediction& a, const Prediction& b) {
     return std::pair(a.compute_ns, a.geometry.prefetch_bytes) > std::pair(b.compute_ns, b.geometry.prefetch_bytes);
@@ -217,6 +214,12 @@ std::uint64_t Decision::Remembered() const {
   return remembered;
 }
 
+double Decision::CompileSeconds() const {
+  double sum = 0;
+  for (const GroupSearch& search : groups) sum += search.found.compile_seconds;
+  return sum;
+}
+
 Result<Decision> DecidePlan(const model::Model& model, const chip::Chip& chip, TimingBench& bench,
                             runtime::KernelCache& kernels, TrialMemory& memory, const DecideRequest& request,
                             const DecideHooks& hooks) {
@@ -238,7 +241,7 @@ Result<chip::Chip> WithRates(const chip::Chip& chip, runtime::KernelCache& kerne
   if (known.Bandwidth() == nullptr) {
     std::vector<double> rates;
     for (int i = 0; i < kRateReadings; ++i) rates.push_back(bench.ReadRate());
-    known.facts.push_back(Probed("read_bandwidth_gb_s", measure::Median(rates), "GB/s", chip::Use::kBandwidth));
+    known = AtReadRate(std::move(known), measure::Median(rates));
   }
   if (!known.Get("vector_instructions_s")) {
     BOLTBEAM_ASSIGN(const double rate, bench.InstructionRate(chip, kernels));
@@ -248,6 +251,12 @@ Result<chip::Chip> WithRates(const chip::Chip& chip, runtime::KernelCache& kerne
     known.facts.push_back(Probed(on_threads, rate, "/s", chip::Use::kNone));
   }
   return known;
+}
+
+chip::Chip AtReadRate(chip::Chip chip, double gb_s) {
+  std::erase_if(chip.facts, [](const chip::Fact& fact) { return fact.name.starts_with("read_bandwidth_gb_s"); });
+  chip.facts.push_back(Probed("read_bandwidth_gb_s", gb_s, "GB/s", chip::Use::kBandwidth));
+  return chip;
 }
 
 Result<std::vector<engine::GeometryChoice>> WorstChoices(const model::Model& model, const chip::Chip& chip,

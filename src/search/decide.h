@@ -52,6 +52,7 @@ struct Decision {
   [[nodiscard]] bool HasGain() const;
   [[nodiscard]] std::uint64_t Timed() const;
   [[nodiscard]] std::uint64_t Remembered() const;
+  [[nodiscard]] double CompileSeconds() const;
 };
 
 /// Searches every group of the model. The chip must know its memory's rate (WithRates). When it is interrupted what was
@@ -68,6 +69,9 @@ Result<LargestTable> LargestOf(const model::Model& model, const kernel::VectorFa
 
 /// The chip with what predictions need and nobody has measured yet: the read rate and the instruction rate, probed now.
 Result<chip::Chip> WithRates(const chip::Chip& chip, runtime::KernelCache& kernels, TimingBench& bench);
+
+/// The chip with this read rate in place of all that it declares: what its memory gives now.
+chip::Chip AtReadRate(chip::Chip chip, double gb_s);
 
 /// Geometries for every table that are as bad as the facts allow: of all legal points the one that is foretold to be
 /// the slowest, its loads and prefetches at their worst.

@@ -33,6 +33,7 @@ struct GpuPrediction {
 
 struct GpuForesight {
   std::vector<GpuPrediction> survivors;  // fastest first
+  std::optional<GpuPrediction> usual;    // the recorded route, turned away or not: rows one by one, plain loads
   std::vector<Rejected> rejected;
   std::vector<std::string> unknown;  // facts without which a term is left out and the interval is wider
   double floor_ns = 0;

@@ -4,21 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <ranges>
 
 #include "base/ticks.h"
 #include "search/refine.h"
+#include "search/tie_break.h"
 
 namespace boltbeam::search {
 namespace {
 
-constexpr double kFasterMemory = 2;
 constexpr double kEven = 1.003;  // so near to the best: not told apart by what was timed
 // While the memory is slow it hides what candidates compute, and chance decides who stays in: whoever may be as fast is
 // asked, too.
 constexpr double kMayBeEven = 1.02;
-constexpr std::size_t kSoloSweeps = 7;
 constexpr std::size_t kMostAgain = 4;
 
 std::vector<TrialKey> KeysOf(const std::vector<Contender>& contenders) {
@@ -74,8 +72,7 @@ class Search {
       found_.seconds = base::SecondsSince(begin);
       return std::move(found_);
     }
-    BOLTBEAM_TRY(Refine(foresight_, input_.part, input_.chip, bench_.threads(), input_.coefficients, reader_,
-                        FirstSurvivors(foresight_, rules_.refined), rules_.compilers));
+    BOLTBEAM_TRY(ReadCode());
     const std::size_t beside = std::min(rules_.neighbours, rules_.most_timed / 2);
     BOLTBEAM_TRY(Stage(First(rules_.most_timed - beside)));
     if (beside > 0) {
@@ -124,6 +121,17 @@ class Search {
     trial.is_remembered = true;
     found_.trials.push_back(std::move(trial));
     return true;
+  }
+
+  /// Of the most promising ones, before any is chosen.
+  Result<void> ReadCode() {
+    const std::uint64_t begin = base::MonotonicNs();
+    const std::vector<kernel::GemvGeometry> points = FirstSurvivors(foresight_, rules_.refined);
+    if (hooks_.progress) hooks_.progress(fmt::format("what {} compile to", points.size()), "what runs now");
+    BOLTBEAM_TRY(Refine(foresight_, input_.part, input_.chip, bench_.threads(), input_.coefficients, reader_, points,
+                        rules_.compilers));
+    found_.compile_seconds += base::SecondsSince(begin);
+    return {};
   }
 
   /// The part's last word: the gain of the chosen one over the start, through all stages.
@@ -269,8 +277,8 @@ class Search {
     return {};
   }
 
-  /// Who is as fast as the best is told apart by what each would take of a memory twice as fast, as this one may be at
-  /// another time: half of what it takes now, and what it computes, which is timed with weights from a cache.
+  /// Who is as fast as the best, or may be, is told apart by what a faster memory would show; a search that is replayed
+  /// takes what was settled then.
   Result<void> BreakTie(const std::vector<Contender>& ready, const HalvingResult& result, bool is_remembered,
                         std::size_t& best) {
     std::vector<std::size_t> even;
@@ -288,22 +296,15 @@ class Search {
       }
       return {};
     }
-    std::vector<std::vector<double>> solo(even.size());
-    for (std::size_t sweep = 0; sweep < kSoloSweeps; ++sweep) {
-      for (std::size_t i = 0; i < even.size(); ++i) {
-        if (hooks_.cancelled && hooks_.cancelled()) return Fail(Code::kInterrupted, "search", "stopped by the user");
-        solo[i].push_back(bench_.CachedWindow(ready[even[i]]));
-      }
-    }
     const double best_ns = MedianNs(result, best);
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < even.size(); ++i) {
-      const double memory_ns = best_ns * result.ratio[even[i]].estimate / kFasterMemory;
-      const double ns = std::hypot(memory_ns, measure::Median(solo[i]) / bench_.threads());
-      if (ns >= least) continue;
-      least = ns;
-      best = even[i];
+    std::vector<const Contender*> contenders;
+    std::vector<double> now_ns;
+    for (const std::size_t candidate : even) {
+      contenders.push_back(&ready[candidate]);
+      now_ns.push_back(best_ns * result.ratio[candidate].estimate);
     }
+    BOLTBEAM_ASSIGN(const std::size_t fastest, FastestOfEven(contenders, now_ns, bench_, hooks_.cancelled));
+    best = even[fastest];
     return {};
   }
 

@@ -54,7 +54,7 @@ struct PartSearch {
   std::size_t timed = 0, remembered = 0;  // candidates
   std::uint64_t windows = 0;
   std::vector<Trial> trials;
-  double seconds = 0, compile_seconds = 0;
+  double seconds = 0, compile_seconds = 0;  // of it, compiled and checked
 
   /// Whether the best is another than the start and its interval says that it is faster.
   [[nodiscard]] bool IsGain() const { return !(best == start) && gain.high < 1; }

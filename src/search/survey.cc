@@ -77,8 +77,10 @@ class Surveyor {
       row.floor_ns = foresight.floor_ns;
       const kernel::GemvGeometry usual = kernel::DefaultGeometry(*part.format, kernel::VectorFactsOf(chip_), false);
       if (!foresight.survivors.empty()) row.best = Foretell(foresight.survivors.front());
-      const auto at = std::ranges::find(foresight.survivors, usual, &Prediction::geometry);
-      if (at != foresight.survivors.end()) row.usual = Foretell(*at);
+      if (std::ranges::find(proposal.points, usual) != proposal.points.end()) {
+        BOLTBEAM_ASSIGN(const Work work, Counter(part, chip_, options_.threads).Count(usual));
+        row.usual = Foretell(search::Foretell(usual, work, options_.coefficients));  // turned away or not
+      }
       survey_.foresights.push_back(std::move(foresight));
     }
     survey_.proposals.push_back(std::move(proposal));
@@ -107,18 +109,7 @@ class Surveyor {
         return Foretold{space.Text(space.points[one.point]), one.ns, one.low_ns, one.high_ns};
       };
       if (!foresight.survivors.empty()) row.best = foretell(foresight.survivors.front());
-      // The recorded route: a subgroup on a row, one row after another, plain loads.
-      for (const GpuPrediction& one : foresight.survivors) {
-        const KnobPoint& point = space.points[one.point];
-        const bool is_plain = space.ValueOf(point, "subgroups") == 1 && space.ValueOf(point, "rows") == 1 &&
-                              space.ValueOf(point, "load_bytes") == 4 && space.ValueOf(point, "loads") == 1 &&
-                              space.ValueOf(point, "split") == 1 && space.ValueOf(point, "math") == 0 &&
-                              space.ValueOf(point, "stage") == 0;
-        if (is_plain) {
-          row.usual = foretell(one);
-          break;
-        }
-      }
+      if (foresight.usual) row.usual = foretell(*foresight.usual);
     }
     survey_.families.push_back(std::move(row));
     return {};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "chip/test_facts.h"
 #include "report/search.h"
 #include "report/table.h"
 #include "test_model.h"
@@ -67,6 +68,23 @@ TEST(SurveyTest, ProposesAndForetellsForAGpuThatIsNotHere) {
     EXPECT_TRUE(!row.usual || row.best->ns <= row.usual->ns);
   }
   EXPECT_GT(survey.token_log10, 300);  // the product of 253 kernels' spaces
+  // A token's gain is of all its products: what runs now has a time though nobody would time it.
+  double usual_ns = 0;
+  for (const FamilySurvey& row : survey.families) {
+    if (row.family != "gpu-product") continue;
+    ASSERT_TRUE(row.usual) << row.table;
+    usual_ns += row.calls * row.usual->ns;
+  }
+  EXPECT_DOUBLE_EQ(survey.token_ns, usual_ns);
+}
+
+/// Small tables take little more than a dispatch whatever is done: that turns nobody away.
+TEST(SurveyTest, WhatEveryKernelWaitsForIsNoReason) {
+  chip::Chip chip = FindRow("rtx-5090");
+  chip::AddMeasured(chip, {{"dispatch_ns", 20000}});
+  for (const FamilySurvey& row : SurveyOn(chip).families) {
+    EXPECT_EQ(row.predicted > 0, row.family == "gpu-product") << row.table;
+  }
 }
 
 TEST(SurveyTest, AMissingFactTurnsAwayWhatNeedsItByName) {
