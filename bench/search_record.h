@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,21 +18,16 @@ namespace boltbeam::search {
 
 class Record {
  public:
-  /// What the ledger holds now: nothing of what is added later changes a prediction or a fit.
+  /// What the ledger holds now: nothing of what is added later changes a fit.
   static Result<std::unique_ptr<Record>> Open(const base::Paths& paths, const chip::Chip& chip, std::uint32_t threads);
 
   /// Fitted on timings of neither this part's format nor its shape; without enough of them, a guess.
   [[nodiscard]] Coefficients CoefficientsFor(const Part& part) const;
-  Result<void> Predict(const Part& part, const Prediction& prediction);
-
-  struct Foretold {
-    double ns = 0;
-    std::string record;  // its hash
-  };
-  /// The newest prediction of it when the record was opened, or null.
-  [[nodiscard]] const Foretold* Find(const Part& part, const std::string& candidate) const;
-  /// ns: the median of so many sweeps. read_gb_s: by a probe beside them.
-  Result<void> Measure(const Part& part, const Contender& contender, double ns, std::uint64_t sweeps, double read_gb_s);
+  /// The record's hash.
+  Result<std::string> Predict(const Part& part, const Prediction& prediction);
+  /// ns: the median of so many sweeps. read_gb_s: by a probe beside them. foretold: the hash, or empty.
+  Result<void> Measure(const Part& part, const Contender& contender, double ns, std::uint64_t sweeps, double read_gb_s,
+                       const std::string& foretold);
 
  private:
   Record(ledger::Ledger ledger, chip::Chip chip, std::uint32_t threads)
@@ -44,7 +37,6 @@ class Record {
   chip::Chip chip_;
   std::uint32_t threads_;
   std::vector<Sample> past_;
-  std::map<std::pair<std::string, std::string>, Foretold> foretold_;  // by table and candidate
 };
 
 }  // namespace boltbeam::search

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "measure/statistics.h"
@@ -13,17 +12,37 @@
 namespace boltbeam::search {
 namespace {
 
+using nlohmann::json;
 using report::Cell;
 
-constexpr std::array<std::string_view, 7> kStrategies = {"search", "sample",  "random",   "hash",
-                                                         "beam",   "default", "predicted"};
-constexpr std::string_view kLegend =
-    R"(Cold, {} threads. sampled: drawn at random from all legal points, each of them timed; codes: those of distinct machine
-code. rank: of what was foretold with what was timed (Spearman); repeat: of the timings in one half of the sweeps with
-those in the other. top-1: the one foretold as fastest over the fastest of the sample. GB/s: the memory's, then and at
-the end. timed: by search, random, hash and beam. The last columns: the time of each strategy's choice over that of the
-best of all, timed at the end in turns on fresh data; sample: the best of the sample.
-)";
+constexpr std::array<std::string_view, 7> kStrategies = {"search", "random",  "hash",     "beam",
+                                                         "sample", "default", "predicted"};
+
+struct TextField {
+  const char* name;
+  std::string Row::* member;
+};
+constexpr TextField kTexts[] = {{"format", &Row::format}, {"shape", &Row::shape}, {"fitted_on", &Row::fitted_on}};
+
+struct CountField {
+  const char* name;
+  std::size_t Row::* member;
+};
+constexpr CountField kCounts[] = {{"legal", &Row::legal}, {"knobs", &Row::knobs}, {"sampled", &Row::sampled},
+                                  {"codes", &Row::codes}, {"wrong", &Row::wrong}, {"foretold", &Row::foretold}};
+
+struct NumberField {
+  const char* name;
+  double Row::* member;
+};
+constexpr NumberField kNumbers[] = {{"median_over_best", &Row::median_over_best},
+                                    {"rank", &Row::rank},
+                                    {"top1", &Row::top1},
+                                    {"repeat", &Row::repeat},
+                                    {"foretold_gb_s", &Row::foretold_gb_s},
+                                    {"read_gb_s", &Row::read_gb_s},
+                                    {"last_gb_s", &Row::last_gb_s},
+                                    {"other_cpus", &Row::other_cpus}};
 
 std::vector<double> RegretsOf(const std::vector<Row>& rows, std::string_view strategy) {
   std::vector<double> regrets;
@@ -36,9 +55,8 @@ std::vector<double> RegretsOf(const std::vector<Row>& rows, std::string_view str
 
 std::string TimedText(const Row& row) {
   std::string text;
-  for (const char* strategy : {"search", "random", "hash", "beam"}) {
-    const auto known = row.timed.find(strategy);
-    text += fmt::format("{}{}", text.empty() ? "" : " ", known == row.timed.end() ? 0 : known->second);
+  for (const auto& [strategy, count] : row.timed) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", strategy, count);
   }
   return text;
 }
@@ -46,22 +64,17 @@ std::string TimedText(const Row& row) {
 report::Table TableOf(const std::vector<Row>& rows) {
   using report::Align;
   std::vector<report::Column> columns{{"format", "format", Align::kLeft}, {"shape", "shape", Align::kLeft}};
-  for (const char* name : {"legal", "sampled", "wrong", "knobs", "codes", "median/best", "rank", "repeat", "top-1"}) {
+  for (const char* name : {"legal", "knobs", "codes", "median ÷ best", "rank", "repeat", "top-1", "GB/s"}) {
     columns.push_back({name, name});
   }
-  columns.push_back({"GB/s", "gb_s"});
-  columns.push_back({"timed", "timed"});
   for (const std::string_view strategy : kStrategies) columns.push_back({std::string(strategy), std::string(strategy)});
   report::Table table(std::move(columns));
   for (const Row& row : rows) {
     std::vector<Cell> cells{row.format, row.shape};
-    for (const std::size_t count : {row.legal, row.sampled, row.wrong, row.knobs, row.codes}) {
-      cells.emplace_back(fmt::format("{}", count));
-    }
+    for (const std::size_t count : {row.legal, row.knobs, row.codes}) cells.emplace_back(fmt::format("{}", count));
     cells.emplace_back(fmt::format("{:.2f}", row.median_over_best));
     for (const double one : {row.rank, row.repeat, row.top1}) cells.emplace_back(fmt::format("{:.3f}", one));
-    cells.emplace_back(fmt::format("{:.0f}, {:.0f}", row.read_gb_s, row.last_gb_s));
-    cells.emplace_back(TimedText(row));
+    cells.emplace_back(fmt::format("{:.0f}, {:.0f}, {:.0f}", row.foretold_gb_s, row.read_gb_s, row.last_gb_s));
     for (const std::string_view strategy : kStrategies) {
       const auto known = row.regret.find(std::string(strategy));
       cells.emplace_back(known == row.regret.end() ? "-" : fmt::format("{:.3f}", known->second));
@@ -71,25 +84,63 @@ report::Table TableOf(const std::vector<Row>& rows) {
   return table;
 }
 
-}  // namespace
-
-std::string TableText(const std::vector<Row>& rows, std::uint32_t threads) {
-  std::string text = fmt::format(fmt::runtime(kLegend), threads) + "\n" + TableOf(rows).Markdown() + "\n";
-  if (rows.empty()) return text;
-  std::vector<double> ranks, tops;
+std::string SummaryText(const std::vector<Row>& rows) {
+  std::vector<double> ranks, tops, spaces;
   for (const Row& row : rows) {
     ranks.push_back(row.rank);
     tops.push_back(row.top1);
-    text += fmt::format("- {} {}: foretold by {}; {} of {} were not turned away\n", row.format, row.shape,
-                        row.fitted_on, row.foretold, row.codes);
+    spaces.push_back(row.median_over_best);
   }
-  text += fmt::format("\nRank correlation: median {:.3f}, worst {:.3f}. Top-1: median {:.3f}, worst {:.3f}.\n",
-                      measure::Median(ranks), std::ranges::min(ranks), measure::Median(tops), std::ranges::max(tops));
+  std::string text = fmt::format(
+      "- Rank correlation: median {:.3f}, worst {:.3f}. Top-1: median {:.3f}, worst {:.3f}. Median over best: at least "
+      "{:.2f}.\n",
+      measure::Median(ranks), std::ranges::min(ranks), measure::Median(tops), std::ranges::max(tops),
+      std::ranges::min(spaces));
+  text += "- A choice over the best of all:";
   for (const std::string_view strategy : kStrategies) {
     const std::vector<double> regrets = RegretsOf(rows, strategy);
     if (regrets.empty()) continue;
-    text +=
-        fmt::format("{}: median {:.3f}, worst {:.3f}\n", strategy, measure::Median(regrets), std::ranges::max(regrets));
+    const auto within = std::ranges::count_if(regrets, [](double regret) { return regret <= 1.02; });
+    text += fmt::format("\n  {} median {:.3f}, worst {:.3f}, within 2 % in {} of {};", strategy,
+                        measure::Median(regrets), std::ranges::max(regrets), within, regrets.size());
+  }
+  text.back() = '.';
+  return text + "\n";
+}
+
+}  // namespace
+
+json ToJson(const Row& row) {
+  json text{{"regret", row.regret}, {"timed", row.timed}, {"points", row.points}};
+  for (const TextField& field : kTexts) text[field.name] = row.*field.member;
+  for (const CountField& field : kCounts) text[field.name] = row.*field.member;
+  for (const NumberField& field : kNumbers) text[field.name] = row.*field.member;
+  return text;
+}
+
+Result<Row> RowFrom(const json& text) {
+  Row row;
+  try {
+    for (const TextField& field : kTexts) text.at(field.name).get_to(row.*field.member);
+    for (const CountField& field : kCounts) text.at(field.name).get_to(row.*field.member);
+    for (const NumberField& field : kNumbers) text.at(field.name).get_to(row.*field.member);
+    text.at("regret").get_to(row.regret);
+    text.at("timed").get_to(row.timed);
+    row.points = text.at("points");
+  } catch (const json::exception& error) {
+    return Fail(Code::kJson, "a row", error.what(), "what search_bench has written");
+  }
+  return row;
+}
+
+std::string TableText(const std::vector<Row>& rows) {
+  std::string text = TableOf(rows).Markdown() + "\n";
+  if (rows.empty()) return text;
+  text += SummaryText(rows);
+  for (const Row& row : rows) {
+    text += fmt::format(
+        "- {} {}: {} sampled, {} wrong, {} of {} codes foretold, by {}; timed: {}; others' CPUs {:.2f}\n", row.format,
+        row.shape, row.sampled, row.wrong, row.foretold, row.codes, row.fitted_on, TimedText(row), row.other_cpus);
   }
   return text;
 }
