@@ -25,7 +25,6 @@ constexpr std::size_t kBeamWidth = 2;
 constexpr std::size_t kBestOfSample = 5;
 constexpr std::uint64_t kGateWeights = std::uint64_t{1} << 19;
 constexpr std::uint64_t kSampleSeed = 7, kRandomSeed = 99, kLastSeed = 11;
-constexpr std::size_t kRateReadings = 25;
 constexpr std::size_t kMostAttempts = 3;
 constexpr double kMostDrift = 0.15;      // of the memory's rate, while the sample is timed
 constexpr double kMostOtherCpus = 0.25;  // beside it
@@ -132,14 +131,8 @@ Result<Row> Contest::Time() {
   return row_;
 }
 
-double Contest::RateNow() {
-  std::vector<double> rates;
-  for (std::size_t i = 0; i < kRateReadings; ++i) rates.push_back(bench_.ReadRate());
-  return measure::Median(rates);
-}
-
 Result<void> Contest::ForetellSample() {
-  row_.foretold_gb_s = RateNow();
+  row_.foretold_gb_s = bench_.ColdReadRate();
   chip_ = AtReadRate(std::move(chip_), row_.foretold_gb_s);
   BOLTBEAM_ASSIGN(foresight_, PredictProduct(proposal_, chip_, bench_.threads(), coefficients_));
   Foresight refined = foresight_;

@@ -50,7 +50,6 @@ class Contest {
   Result<void> WriteStreams() const;
 
   Result<std::vector<Contender>> Make(const std::vector<kernel::GemvGeometry>& points);
-  [[nodiscard]] double RateNow();
   Result<void> ForetellSample();
   Result<void> TimeSample();
   Result<void> Rank();

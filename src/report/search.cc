@@ -57,7 +57,8 @@ Table FamilyTable(const Survey& survey, bool has_prediction) {
     std::vector<Cell> cells = {row.role, row.format, row.shape, row.family};
     if (has_prediction) {
       const Cell gain = row.gain ? Cell(Percent(*row.gain), fmt::format("{:.6f}", *row.gain)) : Cell("", "");
-      for (const Cell& cell : {number(row.legal), number(row.predicted), Time(row.best), Time(row.usual), gain}) {
+      const Cell left = row.floor_ns > 0 ? number(row.predicted) : Cell("", "");
+      for (const Cell& cell : {number(row.legal), left, Time(row.best), Time(row.usual), gain}) {
         cells.push_back(cell);
       }
     } else {
@@ -103,6 +104,7 @@ std::string WhyNot(const Survey& survey, bool has_prediction) {
   for (const FamilySurvey& row : survey.families) {
     std::string reasons = Reasons(row.rejected);
     if (has_prediction && !row.closed.empty()) reasons += "  and by what is foretold:\n" + Reasons(row.closed);
+    if (has_prediction && row.floor_ns == 0) reasons += "  no time is foretold for this family\n";
     if (!row.unknown.empty()) {
       std::string facts;
       for (const std::string& fact : row.unknown) facts += (facts.empty() ? "" : ", ") + fact;

@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::uint64_t kGateWeights = std::uint64_t{4} << 20;    // of a table, for every candidate
 constexpr std::uint64_t kWholeWeights = std::uint64_t{16} << 20;  // of a table, for the one that was chosen
-constexpr int kRateReadings = 9;
 
 class Decider {
  public:
@@ -238,11 +237,7 @@ Result<LargestTable> LargestOf(const model::Model& model, const kernel::VectorFa
 
 Result<chip::Chip> WithRates(const chip::Chip& chip, runtime::KernelCache& kernels, TimingBench& bench) {
   chip::Chip known = chip;
-  if (known.Bandwidth() == nullptr) {
-    std::vector<double> rates;
-    for (int i = 0; i < kRateReadings; ++i) rates.push_back(bench.ReadRate());
-    known = AtReadRate(std::move(known), measure::Median(rates));
-  }
+  if (known.Bandwidth() == nullptr) known = AtReadRate(std::move(known), bench.ColdReadRate());
   if (!known.Get("vector_instructions_s")) {
     BOLTBEAM_ASSIGN(const double rate, bench.InstructionRate(chip, kernels));
     known.facts.push_back(Probed("vector_instructions_s", rate, "/s", chip::Use::kNone));

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kWindowBytes = std::uint64_t{64} << 20;  // some 1.5 ms of memory
 constexpr std::uint32_t kProbeRounds = 3;
+constexpr std::uint64_t kRateReadings = 9;
 
 struct Built {
   Result<kernel::Program> program = kernel::Program{};
@@ -107,6 +108,15 @@ Result<double> TimingBench::InstructionRate(const chip::Chip& machine, runtime::
     }
   }
   return best;
+}
+
+double TimingBench::ColdReadRate() {
+  std::vector<double> rates;
+  for (std::uint64_t i = 0; i < kRateReadings; ++i) {
+    Refresh(i);
+    rates.push_back(ReadRate());
+  }
+  return measure::Median(rates);
 }
 
 double TimingBench::ReadRate() { return probe_->Pass(*pool_, fastest_); }

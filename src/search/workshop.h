@@ -52,6 +52,9 @@ class TimingBench {
   double CachedWindow(const Contender& contender);
   /// GB/s that a probe reads now, by all threads.
   double ReadRate();
+  /// The median of several such readings, before each of which other memory is written: what a reading leaves in caches
+  /// makes the next one in a row a quarter too fast.
+  double ColdReadRate();
   /// Vector instructions a second of all threads together, registers alone.
   Result<double> InstructionRate(const chip::Chip& machine, runtime::KernelCache& kernels);
   void Refresh(std::uint64_t seed) { products_->Refill(seed); }
