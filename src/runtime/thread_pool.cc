@@ -5,10 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <limits>
 #include <system_error>
-
-#include "base/ticks.h"
 
 namespace boltbeam::runtime {
 namespace {
@@ -16,6 +13,8 @@ namespace {
 // A quarter of a millisecond on current CPUs: longer than any phase's imbalance, shorter than a person notices as load.
 constexpr int kMostSpins = 20000;
 constexpr int kLeastSpins = 64;
+
+std::atomic<int> no_spinning{0};  // how many live
 
 void Pause() {
 #if defined(__x86_64__)
@@ -29,14 +28,15 @@ void Pause() {
 /// doubles them: where other programs keep the CPUs busy, a thread that burns its share by spinning is run less often.
 void AwaitChange(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   thread_local int most = kMostSpins;
-  for (int spin = 0; spin < most; ++spin) {
+  int spin = 0;
+  for (; spin < most && no_spinning.load(std::memory_order_relaxed) == 0; ++spin) {
     if (value.load(std::memory_order_acquire) != old) {
       most = std::min(kMostSpins, most * 2);
       return;
     }
     Pause();
   }
-  most = std::max(kLeastSpins, most / 2);
+  if (spin == most) most = std::max(kLeastSpins, most / 2);
   while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 
@@ -60,20 +60,8 @@ thread_local Pinned pinned;
 
 }  // namespace
 
-double LongestSpinNs() {
-  static const double ns = [] {
-    constexpr int kReadings = 5;
-    const std::atomic<std::uint32_t> never{0};
-    double least = std::numeric_limits<double>::infinity();
-    for (int reading = 0; reading < kReadings; ++reading) {
-      const std::uint64_t begin = base::MonotonicNs();
-      for (int spin = 0; spin < kMostSpins && never.load(std::memory_order_acquire) == 0; ++spin) Pause();
-      least = std::min(least, static_cast<double>(base::MonotonicNs() - begin));
-    }
-    return least;
-  }();
-  return ns;
-}
+NoSpinning::NoSpinning() { ++no_spinning; }
+NoSpinning::~NoSpinning() { --no_spinning; }
 
 Pin::Pin(int cpu) : outer_cpu_(pinned.cpu) {
   if (pinned.pins++ == 0) {

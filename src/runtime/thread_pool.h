@@ -16,8 +16,15 @@
 
 namespace boltbeam::runtime {
 
-/// How long a waiting worker spins at most before it sleeps, as it is on this CPU.
-double LongestSpinNs();
+/// While one lives, waiting threads of all pools sleep at once: whoever looks at what they use of their CPUs then sees
+/// no waiting.
+class NoSpinning {
+ public:
+  NoSpinning();
+  ~NoSpinning();
+  NoSpinning(const NoSpinning&) = delete;
+  NoSpinning& operator=(const NoSpinning&) = delete;
+};
 
 /// A sense-reversing barrier: spins, then sleeps.
 class Barrier {

@@ -31,6 +31,31 @@ TEST(ThreadPoolTest, PhasesSeeEachOthersWrites) {
   EXPECT_EQ(cells, std::vector<int>(3, 50));
 }
 
+TEST(ThreadPoolTest, WithoutSpinningAWaitingThreadSleepsAtOnce) {
+  const auto pool = ThreadPool::Create({0, 0});
+  ASSERT_TRUE(pool) << pool.error().Message();
+  clockid_t worker{};
+  (*pool)->Run([&](std::uint32_t thread) {
+    if (thread == 1) pthread_getcpuclockid(pthread_self(), &worker);
+  });
+  const auto cpu_s = [&] {
+    timespec time{};
+    clock_gettime(worker, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  };
+  constexpr int kWaits = 20, kRuns = 12;  // runs that follow at once let a waiting thread spin for its longest
+  constexpr timespec kNap{0, 2'000'000};
+  double waiting_s = 0;
+  for (int i = 0; i < kWaits; ++i) {
+    for (int k = 0; k < kRuns; ++k) (*pool)->Run([](std::uint32_t) {});
+    const NoSpinning sleeping;
+    const double begin = cpu_s();
+    nanosleep(&kNap, nullptr);
+    waiting_s += cpu_s() - begin;
+  }
+  EXPECT_LT(waiting_s / kWaits, 50e-6);
+}
+
 TEST(ThreadPoolTest, ACpuThatDoesNotExistIsRefused) {
   EXPECT_EQ(ThreadPool::Create({1023}).error().code, Code::kThreads);
   EXPECT_EQ(ThreadPool::Create({}).error().code, Code::kThreads);
