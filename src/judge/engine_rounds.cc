@@ -1,64 +1,22 @@
 #include "judge/engine_rounds.h"
 
 #include <fmt/format.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <limits>
-#include <map>
-#include <system_error>
+#include <thread>
 
 #include "base/ticks.h"
 #include "judge/output_check.h"
+#include "runtime/thread_pool.h"
 
 namespace boltbeam::judge {
 namespace {
 
 constexpr double kWindowNs = 5e6;
 constexpr std::uint64_t kRoundsPerProbe = 4;
-
-// CPU time of each other thread of this process so far, by its number. Their own clocks, because the process's is only
-// brought up to date at a tick for threads that are running.
-std::map<int, double> OtherThreadsCpuNs() {
-  constexpr int kOfThread = 6;  // the kernel's CPUCLOCK_SCHED of one thread, as pthread_getcpuclockid makes it
-  std::map<int, double> times;
-  const int own = gettid();
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
-    const int thread = std::atoi(entry.path().filename().c_str());
-    timespec time{};
-    if (thread == own || clock_gettime((~static_cast<clockid_t>(thread)) * 8 + kOfThread, &time) != 0) continue;
-    times[thread] = static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-  }
-  return times;
-}
-
-// What the threads used between two readings; all of it where one is new.
-double UsedSince(const std::map<int, double>& before) {
-  double used_ns = 0;
-  for (const auto& [thread, ns] : OtherThreadsCpuNs()) {
-    const auto found = before.find(thread);
-    used_ns += ns - (found == before.end() ? 0 : found->second);
-  }
-  return used_ns;
-}
-
-double CpuNs(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-}
-
-// CPU time of threads that have ended. Only while all others sleep: the process's clock lags behind running ones.
-double EndedThreadsCpuNs() {
-  double alive_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID);
-  for (const auto& [thread, ns] : OtherThreadsCpuNs()) alive_ns += ns;
-  return CpuNs(CLOCK_PROCESS_CPUTIME_ID) - alive_ns;
-}
 
 constexpr double kFarthest = 1e9;  // also of what is no number
 
@@ -71,8 +29,8 @@ double Apart(float a, float b) {
 
 EngineRounds::EngineRounds(Setting setting)
     : s_(std::move(setting)),
-      a_(*s_.a, s_.a_spin_ns),
-      b_(*s_.b, s_.b_spin_ns),
+      a_(*s_.a),
+      b_(*s_.b),
       random_(s_.seed ^ 0x5EEDU),
       begin_ns_(base::MonotonicNs()),
       depth_(s_.a->depth()),
@@ -92,8 +50,7 @@ Result<void> EngineRounds::CheckDepth(const Side& side, std::uint64_t expected) 
 
 // The best token of each is read inside the timer, and so are logits: a session that puts work off until then gains
 // nothing.
-Result<double> EngineRounds::TimedTokens(Side& side, Output& output) {
-  const std::uint64_t metered = side.metered.ticks(), begin = base::Ticks();
+Result<std::span<const float>> EngineRounds::ComputeTokens(Side& side, Output& output) {
   std::span<const float> logits;
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     BOLTBEAM_TRY(side.metered.Decode(tokens_[i], nullptr));
@@ -102,34 +59,54 @@ Result<double> EngineRounds::TimedTokens(Side& side, Output& output) {
     if (logits.empty()) continue;
     for (std::size_t k = 0; k < kPrints; ++k) output.prints[i][k] = logits[print_at_[k] % logits.size()];
   }
-  const std::uint64_t end = base::Ticks();
-  side.others_ns = OtherThreadsCpuNs();
-  side.charged += side.metered.ticks() - metered;
-  output.logits.assign(logits.begin(), logits.end());
-  output.hash = HashLogits(logits) ^ static_cast<std::uint64_t>(output.best.back());
-  return s_.clock.ToNs(end - begin);
+  return logits;
 }
 
 // Everything else that the side does, under whatever name, is work outside the timer: what its entry points take, and
-// what its other threads go on with, longer than waiting workers spin, before the next window begins.
+// what its other threads go on with. Their waiting is none, so that they sleep as soon as the timer stands still.
 Result<measure::TimedWindow> EngineRounds::Window(Side& side, Output& output) {
+  const bool is_b = &side == &b_;
   const auto tokens = static_cast<double>(tokens_.size());
   const measure::Counters before = counters_.Read();
-  const std::uint64_t begin = base::MonotonicNs();
+  const std::uint64_t window_begin = base::MonotonicNs();
   BOLTBEAM_TRY(side.metered.Truncate(depth_));
   BOLTBEAM_TRY(CheckDepth(side, depth_));
-  BOLTBEAM_ASSIGN(const double ns, TimedTokens(side, output));
+  threads_.BeginTimer(is_b);
+  const std::uint64_t metered = side.metered.ticks(), begin = base::Ticks();
+  BOLTBEAM_ASSIGN(const std::span<const float> logits, ComputeTokens(side, output));
+  const std::uint64_t end = base::Ticks();
+  const runtime::NoSpinning sleeping;
+  threads_.EndTimer(is_b);
+  side.charged += side.metered.ticks() - metered;
+  output.logits.assign(logits.begin(), logits.end());
+  output.hash = HashLogits(logits) ^ static_cast<std::uint64_t>(output.best.back());
   BOLTBEAM_TRY(CheckDepth(side, depth_ + tokens_.size()));
-  measure::TimedWindow window{ns / tokens, CausesOf(before, counters_.Read(), begin), 0};
-  // The threads of this side spin for a while after their work, on the same CPUs that the next window needs.
+  measure::TimedWindow window{s_.clock.ToNs(end - begin) / tokens, CausesOf(before, counters_.Read(), window_begin), 0};
   measure::AwaitSleepingThreads();
-  // A thread that has ended since the last window worked for this one alone: none of the engine's do.
-  const double ended_ns = std::max(0.0, EndedThreadsCpuNs() - ended_ns_);
-  ended_ns_ += ended_ns;
-  const double background_ns = ended_ns + std::max(0.0, UsedSince(side.others_ns) - side.spin_ns);
-  window.outside_ns = (s_.clock.ToNs(side.metered.ticks() - side.charged) + background_ns) / tokens;
+  window.outside_ns = (s_.clock.ToNs(side.metered.ticks() - side.charged) + threads_.Outside(is_b)) / tokens;
   side.charged = side.metered.ticks();
   return window;
+}
+
+// Which threads work for which side: each computes by itself what no window will ask for. The pauses are for threads
+// that sleep before they work.
+Result<void> EngineRounds::LearnThreads() {
+  const auto pause = [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    measure::AwaitSleepingThreads();
+  };
+  DrawTokens();
+  for (Side* side : {&a_, &b_}) {
+    const bool is_b = side == &b_;
+    pause();
+    threads_.Skip();
+    BOLTBEAM_TRY(side->metered.Truncate(depth_));
+    BOLTBEAM_TRY(ComputeTokens(*side, outputs_[is_b ? 1 : 0]));
+    pause();
+    threads_.Learn(is_b);
+    side->charged = side->metered.ticks();
+  }
+  return {};
 }
 
 double EngineRounds::Difference(const Output& a, const Output& b) {
@@ -173,9 +150,11 @@ void EngineRounds::DrawTokens() {
 Result<measure::PairedRound> EngineRounds::Next(bool b_first) {
   measure::PairedRound round;
   round.b_first = b_first;
-  if (s_.limit && rounds_++ % kRoundsPerProbe == 0) round.limit = s_.limit();
+  if (rounds_ == 0) BOLTBEAM_TRY(LearnThreads());
+  if (s_.limit && rounds_ % kRoundsPerProbe == 0) round.limit = s_.limit();
+  ++rounds_;
   measure::AwaitSleepingThreads();  // the probe's
-  ended_ns_ = EndedThreadsCpuNs();
+  threads_.Skip();
   std::array<bool, 2> repeats{};  // an output of the side's own
   for (std::size_t i = 0; i < round.windows.size(); ++i) {
     const bool is_b = round.IsB(i);

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <random>
 #include <set>
 #include <unordered_set>
@@ -12,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "judge/metered_session.h"
+#include "judge/thread_meter.h"
 #include "measure/clock.h"
 #include "measure/paired.h"
 
@@ -31,8 +31,7 @@ class EngineRounds final : public measure::RoundSource {
     measure::Clock clock;
     std::uint32_t vocabulary = 0;
     std::uint32_t window_tokens = 1;
-    double a_spin_ns = 0, b_spin_ns = 0;  // of CPU time that a side's other threads may spin after a window
-    std::function<double()> limit;        // a reading of the chip's limit; empty: none
+    std::function<double()> limit;  // a reading of the chip's limit; empty: none
     std::uint64_t seed = 1;
   };
   explicit EngineRounds(Setting setting);
@@ -50,16 +49,15 @@ class EngineRounds final : public measure::RoundSource {
     std::uint64_t hash = 0;
   };
   struct Side {
-    Side(engine::Session& session, double spin) : metered(session), spin_ns(spin) {}
+    explicit Side(engine::Session& session) : metered(session) {}
     MeteredSession metered;
-    double spin_ns;
-    std::uint64_t charged = 0;        // of the meter's ticks: inside a timer, or charged to a window
-    std::map<int, double> others_ns;  // CPU time of each other thread when the last timer ended
+    std::uint64_t charged = 0;  // of the meter's ticks: inside a timer, or charged to a window
     std::unordered_set<std::uint64_t> seen;
   };
 
   Result<measure::TimedWindow> Window(Side& side, Output& output);
-  Result<double> TimedTokens(Side& side, Output& output);
+  Result<void> LearnThreads();
+  Result<std::span<const float>> ComputeTokens(Side& side, Output& output);
   Result<void> CheckDepth(const Side& side, std::uint64_t expected) const;
   static double Difference(const Output& a, const Output& b);
   void DrawTokens();
@@ -73,7 +71,7 @@ class EngineRounds final : public measure::RoundSource {
   std::uint64_t begin_ns_;
   std::uint64_t depth_;
   std::uint64_t rounds_ = 0;
-  double ended_ns_ = 0;                          // CPU time of threads that had ended before this window
+  ThreadMeter threads_;
   std::vector<std::int32_t> tokens_;             // of this pair of windows
   std::set<std::vector<std::int32_t>> drawn_;    // of all pairs
   bool are_new_ = false;                         // tokens_ are not those of an earlier pair

@@ -8,7 +8,6 @@
 #include "judge/engine_rounds.h"
 #include "measure/bench.h"
 #include "measure/clock.h"
-#include "runtime/thread_pool.h"
 
 namespace boltbeam::judge {
 namespace {
@@ -115,8 +114,6 @@ class Comparison {
                          .clock = clock_,
                          .vocabulary = vocabulary,
                          .window_tokens = tokens,
-                         .a_spin_ns = SpinOf(a_),
-                         .b_spin_ns = SpinOf(b_),
                          .limit = context_.limit,
                          .seed = request_.seed + depth});
     const measure::PairedRules rules = thresholds_.Rules(depths_.size(), request_.budget_s, request_.seed + depth);
@@ -130,20 +127,20 @@ class Comparison {
     BOLTBEAM_TRY(session_b_->Truncate(depth));
     checks_.push_back(rounds.checks());
     run_.findings.depths.insert(run_.findings.depths.begin(), {depth, std::move(session.result)});
-    DepthSamples samples{depth, rules, std::move(session.rounds), true, 0, 0, output_.Bitwise(), output_.largest};
+    DepthSamples samples;
+    samples.depth = depth;
+    samples.rules = rules;
+    samples.rounds = std::move(session.rounds);
+    samples.sides_seen = true;
+    samples.same_plan = context_.same_model && a_.engine->plan_id() == b_.engine->plan_id();
+    samples.same_bits = output_.Bitwise();
+    samples.output_difference = output_.largest;
     if (context_.token_bytes) {
       samples.a_bytes = context_.token_bytes(false, depth);
       samples.b_bytes = context_.token_bytes(true, depth);
     }
     run_.samples.insert(run_.samples.begin(), std::move(samples));
     return {};
-  }
-
-  // Of a side's workers, when it has any; longer than they spin where nothing else uses their cores.
-  static double SpinOf(const EngineSide& side) {
-    constexpr double kSlack = 1.5;
-    const std::uint32_t threads = side.engine->options().threads;
-    return threads > 1 ? kSlack * (threads - 1) * runtime::LongestSpinNs() : 0;
   }
 
   // In the windows alone: outside them the sides' own threads are in each other's way.

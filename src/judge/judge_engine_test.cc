@@ -1,9 +1,10 @@
-// The judge on real kernels: the same plan twice, and one that was made slower in its generated code. On a machine that
-// others use the tests skip: what they would judge is the others.
+// The judge on real kernels of two threads: the same plan twice, and one that was made slower in its generated code. On
+// a machine that others use the tests skip: what they would judge is the others. No other refusal is an excuse.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -33,11 +34,22 @@ class JudgeOfKernels : public testing::Test {
   static std::unique_ptr<engine::Engine> Load(std::uint32_t slow_turns) {
     engine::Options options;
     options.context = 256;
+    options.threads = 2;
     options.cache_folder = folder_.string();
     if (slow_turns != 0) options.slow_part = "ffn_down";
     options.slow_turns = slow_turns;
     return engine::Engine::Load(*model_, chip::DetectThisMachine().value(), options).value();
   }
+
+  // Again while other programs disturb it, a few times.
+  static Judgement JudgeQuietly(engine::Engine& a, engine::Engine& b, std::uint64_t seed) {
+    constexpr std::uint64_t kTries = 3;
+    Judgement judgement = Judge(a, b, seed);
+    for (std::uint64_t i = 1; i < kTries && IsDisturbed(judgement); ++i) judgement = Judge(a, b, seed + 100 * i);
+    return judgement;
+  }
+
+  static bool IsDisturbed(const Judgement& judgement) { return StateOf(judgement.conditions, kQuiet) == State::kFail; }
 
   static Judgement Judge(engine::Engine& a, engine::Engine& b, std::uint64_t seed) {
     Request request;
@@ -51,8 +63,10 @@ class JudgeOfKernels : public testing::Test {
     EXPECT_TRUE(run) << run.error().Message();
     if (!run) return {};
     Judgement judgement = Decide(run->findings, thresholds);
-    std::cout << fmt::format("{}: {:.4f} ({:.4f} to {:.4f}), {}\n", measure::OutcomeName(judgement.outcome),
-                             judgement.ratio.estimate, judgement.ratio.low, judgement.ratio.high, judgement.reason);
+    const auto work = std::ranges::find(judgement.conditions, kTimedWork, &Condition::name);
+    std::cout << fmt::format("{}: {:.4f} ({:.4f} to {:.4f}), {}; {}\n", measure::OutcomeName(judgement.outcome),
+                             judgement.ratio.estimate, judgement.ratio.low, judgement.ratio.high, judgement.reason,
+                             work->detail);
     return judgement;
   }
 
@@ -62,22 +76,26 @@ class JudgeOfKernels : public testing::Test {
 
 TEST_F(JudgeOfKernels, TheSamePlanTwiceIsNoDifference) {
   const auto a = Load(0), b = Load(0);
-  const Judgement judgement = Judge(*a, *b, 1);
+  const Judgement judgement = JudgeQuietly(*a, *b, 1);
   // Nothing that disturbs a measurement changes an output.
-  EXPECT_EQ(StateOf(judgement.conditions, kOutput), State::kPass) << judgement.reason;
-  EXPECT_EQ(StateOf(judgement.conditions, kDeterministic), State::kPass) << judgement.reason;
-  if (judgement.refused) GTEST_SKIP() << judgement.reason;
+  for (const std::string_view name : {kOutput, kDeterministic, kTimedOutput}) {
+    EXPECT_EQ(StateOf(judgement.conditions, name), State::kPass) << judgement.reason;
+  }
+  if (IsDisturbed(judgement)) GTEST_SKIP() << judgement.reason;
+  EXPECT_FALSE(judgement.refused) << judgement.reason;
+  EXPECT_EQ(StateOf(judgement.conditions, kTimedWork), State::kPass) << judgement.reason;
   EXPECT_EQ(judgement.outcome, measure::Outcome::kNoDifference);
 }
 
 TEST_F(JudgeOfKernels, ASlowedKernelIsSlowerAndTheOtherWayRoundFaster) {
   constexpr std::uint32_t kTurns = 3000;  // several per cent of this token
   const auto plain = Load(0), slowed = Load(kTurns);
-  const Judgement slower = Judge(*plain, *slowed, 2), faster = Judge(*slowed, *plain, 3);
-  if (slower.refused || faster.refused) GTEST_SKIP() << slower.reason << "; " << faster.reason;
+  const Judgement slower = JudgeQuietly(*plain, *slowed, 2), faster = JudgeQuietly(*slowed, *plain, 3);
+  if (IsDisturbed(slower) || IsDisturbed(faster)) GTEST_SKIP() << slower.reason << "; " << faster.reason;
   EXPECT_EQ(slower.outcome, measure::Outcome::kSlower);
   EXPECT_EQ(slower.ruling, Ruling::kRefute);
   EXPECT_EQ(faster.outcome, measure::Outcome::kFaster);
+  EXPECT_FALSE(faster.refused) << faster.reason;
 }
 
 }  // namespace

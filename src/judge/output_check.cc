@@ -14,10 +14,7 @@
 namespace boltbeam::judge {
 namespace {
 
-constexpr double kCloseLogits = 1e-3;  // of the largest: what another order of summation explains
-// Of the largest, where the best tokens are equal: 8-bit activations turn another order of sums into this much, and
-// work that was left out into more.
-constexpr double kNearLogits = 0.05;
+constexpr double kCloseLogits = 1e-3;   // of the largest: what another order of summation explains
 constexpr std::size_t kSecondTime = 8;  // tokens that are computed a second time
 constexpr double kRemembered = 0.6;     // of a new token's time: less is not computed anew
 

@@ -12,6 +12,10 @@
 
 namespace boltbeam::judge {
 
+/// Of the largest logit, where the best tokens are equal: 8-bit activations turn another order of sums into this much,
+/// and work that was left out into more.
+inline constexpr double kNearLogits = 0.05;
+
 /// What teacher-forced tokens on both sides gave, over all depths.
 struct OutputFinding {
   std::uint64_t tokens = 0, same_bits = 0, same_tokens = 0;  // positions with equal logits, with equal best token

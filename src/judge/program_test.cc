@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/paths.h"
 #include "judge/record.h"
 #include "judge/samples.h"
 #include "judge/side.h"
@@ -133,38 +134,104 @@ TEST(SamplesTest, ConditionsOfTheWindowsAreFoundAgain) {
   EXPECT_EQ(again.derived.size() + again.taken.size(), 13U);
 }
 
+// A ledger of a test's own, and what re-derives the judge's records.
+struct Memory {
+  Memory() {
+    for (const std::string_view format : {kSamplesFormat, kOlderSamplesFormat}) {
+      table.Register(std::string(format),
+                     [](const ledger::Record&, std::string_view samples) { return RederiveFields(samples); });
+    }
+  }
+  ~Memory() { std::filesystem::remove_all(folder); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ledger::Rederivation Run(const ledger::Record& record) const { return table.Run(ledger, record).value(); }
+  static ledger::Ledger Open(const std::string& folder) {
+    ledger::Options options;
+    options.folder = folder;
+    options.writer = "writer";
+    return ledger::Ledger::Open(options).value();
+  }
+
+  std::string folder = testing::TempDir() + "boltbeam_judge_records." + std::to_string(::getpid());
+  ledger::Ledger ledger = Open(folder);
+  ledger::RederiveTable table;
+};
+
 // Whoever writes another state into a record, or into its samples, does not get it confirmed.
 TEST(SamplesTest, AConditionThatWasAlteredIsFound) {
   const Thresholds thresholds = LoadThresholds().value();
   const judge::Run run = BrokenWindows();
-  const std::string folder = testing::TempDir() + "boltbeam_altered." + std::to_string(::getpid());
-  ledger::Options options;
-  options.folder = folder;
-  options.writer = "writer";
-  ledger::Ledger ledger = ledger::Ledger::Open(options).value();
-  ledger::RederiveTable table;
-  table.Register(std::string(kSamplesFormat),
-                 [](const ledger::Record&, std::string_view samples) { return RederiveFields(samples); });
+  Memory memory;
   nlohmann::json blob = nlohmann::json::parse(SamplesText(run, thresholds));
   blob["conditions"].push_back({{"name", kTimedWork}, {"state", "pass"}, {"detail", ""}});
   RecordContext context;
   context.subject = {
       .candidate = "b", .chip = "c", .model = "m", .model_hash = {}, .shape = {}, .plan = {}, .baseline = {}};
-  context.samples = {ledger.StoreSamples(blob.dump()).value(), std::string(kSamplesFormat)};
+  context.samples = {memory.ledger.StoreSamples(blob.dump()).value(), std::string(kSamplesFormat)};
   const Judgement judgement = Decide(run.findings, thresholds);
   ledger::Record record;
   record.payload = ledger::ToJson(ToVerdict(judgement, run, thresholds, context));
-  EXPECT_TRUE(table.Run(ledger, record)->differences.empty()) << "what the samples say counts, not the blob's word";
+  EXPECT_TRUE(memory.Run(record).differences.empty()) << "what the samples say counts, not the blob's word";
   for (nlohmann::json& condition : record.payload["conditions"]) {
     const nlohmann::json kept = condition;
     condition["state"] = condition["state"] == "pass" ? "fail" : "pass";
-    const ledger::Rederivation found = table.Run(ledger, record).value();
+    const ledger::Rederivation found = memory.Run(record);
     ASSERT_EQ(found.differences.size(), 1U) << kept;
     EXPECT_TRUE(found.differences[0].field.ends_with("/state")) << found.differences[0].field;
     EXPECT_FALSE(found.AsRecorded("1"));
     condition = kept;
   }
-  std::filesystem::remove_all(folder);
+  // Nor does what no sample gives: nothing was promoted.
+  const nlohmann::json honest = record.payload;
+  record.payload["tier"] = "A";
+  record.payload["conditions"][0]["weight"] = 2;
+  const ledger::Rederivation forged = memory.Run(record);
+  ASSERT_EQ(forged.differences.size(), 2U);
+  EXPECT_EQ(forged.differences[0].field, "/conditions/0/weight");
+  EXPECT_EQ(forged.differences[1].field, "/tier");
+  record.payload = honest;
+  record.payload.erase("conditions");
+  EXPECT_FALSE(memory.Run(record).AsRecorded("1"));
+}
+
+// A verdict by two plans that fell to the gate before anything was timed claims an outcome.
+TEST(SamplesTest, AnOutcomeOfNothingIsFound) {
+  const Thresholds thresholds = LoadThresholds().value();
+  judge::Run run;
+  run.findings.conditions.push_back({std::string(kOutput), State::kFail, "other tokens"});
+  Memory memory;
+  RecordContext context;
+  context.samples = {memory.ledger.StoreSamples(SamplesText(run, thresholds)).value(), std::string(kSamplesFormat)};
+  ledger::Record record;
+  record.payload = ledger::ToJson(ToVerdict(Decide(run.findings, thresholds), run, thresholds, context));
+  EXPECT_TRUE(memory.Run(record).AsRecorded("1"));
+  for (const auto& [field, claim] : {std::pair("outcome", nlohmann::json("faster")),
+                                     std::pair("tier", nlohmann::json("A")), std::pair("ratio", nlohmann::json(0.9))}) {
+    const nlohmann::json honest = record.payload;
+    record.payload[field] = claim;
+    EXPECT_FALSE(memory.Run(record).AsRecorded("1")) << field;
+    record.payload = honest;
+  }
+}
+
+// A blob and its verdict as the code of that day wrote them: tests/data/ledger/README.md.
+TEST(SamplesTest, TheOlderFormGivesItsVerdictAgain) {
+  const std::string samples = base::ReadWholeFile(BOLTBEAM_TEST_DATA "/ledger/judge_samples_v1.json").value();
+  const nlohmann::json verdict =
+      nlohmann::json::parse(base::ReadWholeFile(BOLTBEAM_TEST_DATA "/ledger/judge_verdict_v1.json").value());
+  ASSERT_EQ(verdict.at("samples").at("format"), kOlderSamplesFormat);
+  ASSERT_EQ(verdict.at("verdict"), "promote");
+  Memory memory;
+  ledger::Record record;
+  record.payload = verdict;
+  record.payload["samples"]["sha256"] = memory.ledger.StoreSamples(samples).value();
+  EXPECT_TRUE(ledger::Check(ledger::VerdictFrom(record.payload).value()));
+  const ledger::Rederivation again = memory.Run(record);
+  EXPECT_TRUE(again.AsRecorded("1")) << again.AsRecorded("1").error().Message();
+  EXPECT_GT(again.compared, 40U);
+  record.payload["ratio"] = 0.9;
+  EXPECT_FALSE(memory.Run(record).AsRecorded("1"));
 }
 
 TEST(SamplesTest, WhatIsNotSamplesIsNamed) {

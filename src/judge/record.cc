@@ -95,7 +95,7 @@ json DerivedFields(const Judgement& judgement, const std::vector<DepthFinding>& 
   json fields;
   for (const char* name : {"verdict", "reason", "conditions", "repetitions", "outcome", "ratio", "ratio_low",
                            "ratio_high", "smallest_difference", "tier", "depths"}) {
-    if (payload.contains(name)) fields[name] = payload.at(name);
+    fields[name] = payload.value(name, json());  // what does not follow must not be recorded either
   }
   return fields;
 }

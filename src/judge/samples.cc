@@ -79,6 +79,7 @@ json DepthJson(const DepthSamples& samples) {
   if (samples.sides_seen) {
     row["sides"] = {{"a_bytes", samples.a_bytes},
                     {"b_bytes", samples.b_bytes},
+                    {"same_plan", samples.same_plan},
                     {"same_bits", samples.same_bits},
                     {"output_difference", samples.output_difference}};
   }
@@ -96,6 +97,7 @@ DepthSamples DepthFrom(const json& row) {
   samples.sides_seen = true;
   samples.a_bytes = sides->at("a_bytes");
   samples.b_bytes = sides->at("b_bytes");
+  samples.same_plan = sides->value("same_plan", true);  // records without it took equal bits for one plan's
   samples.same_bits = sides->at("same_bits");
   samples.output_difference = sides->at("output_difference");
   return samples;
