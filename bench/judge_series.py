@@ -33,8 +33,15 @@ def one_run(arguments, seed):
     if not done.stdout.startswith("{"):
         sys.exit(f"run {seed}: exit status {done.returncode}: {done.stderr.strip()[-300:]}")
     run = json.loads(done.stdout)
+    if not run["depths"]:
+        sys.exit(f"run {seed}: nothing was timed: {run['reason']}")
     return {"seed": seed, "b": run["b"], "seconds": time.monotonic() - begin, "verdict": run["verdict"],
             "refused": run["refused"], "reason": run["reason"], **run["depths"][0]}
+
+
+def change(ratio):
+    """In per cent; none where every round was spoiled."""
+    return "-" if ratio is None else f"{(ratio - 1) * 100:+.2f}"
 
 
 def spoiled_share(run):
@@ -42,23 +49,24 @@ def spoiled_share(run):
 
 
 def row(run):
-    percent = [(run[key] - 1) * 100 for key in ("ratio", "ratio_low", "ratio_high")]
+    ratio, low, high = (change(run[key]) for key in ("ratio", "ratio_low", "ratio_high"))
     spoiled = spoiled_share(run)
     outcome = "refused" if run["refused"] else run["outcome"]
-    return (f"{run['seed']:3}  {outcome:20} {percent[0]:+6.2f} % ({percent[1]:+.2f} to {percent[2]:+.2f})  "
+    return (f"{run['seed']:3}  {outcome:20} {ratio:>6} % ({low} to {high})  "
             f"{run['rounds']:4} rounds, {spoiled:4.0%} of windows spoiled, {run['spent_s']:5.1f} s of {run['seconds']:5.1f} s  {run['b']}")
 
 
 def summary(runs):
     count = {name: sum(not run["refused"] and run["outcome"] == name for run in runs)
              for name in ("faster", "slower", "no difference shown")}
-    ratios = [(run["ratio"] - 1) * 100 for run in runs]
+    ratios = [run["ratio"] for run in runs if run["ratio"] is not None]
+    spread = f"median {change(statistics.median(ratios))} %, {change(min(ratios))} to {change(max(ratios))} %" if ratios else "none"
     return "\n".join([
         "",
         f"{len(runs)} runs: {count['faster']} faster, {count['slower']} slower, "
         f"{count['no difference shown']} no difference shown ({sum(run['equivalent'] for run in runs)} equivalent), "
         f"{sum(run['refused'] for run in runs)} refused",
-        f"ratio: median {statistics.median(ratios):+.2f} %, {min(ratios):+.2f} to {max(ratios):+.2f} %",
+        f"ratio: {spread}",
         f"spoiled windows: median {statistics.median(map(spoiled_share, runs)):.1%}; "
         f"measured for {statistics.median(run['spent_s'] for run in runs):.1f} s, "
         f"in all {statistics.median(run['seconds'] for run in runs):.1f} s (medians)"])

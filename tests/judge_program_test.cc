@@ -8,6 +8,8 @@
 
 #include "base/paths.h"
 #include "boltbeam_program.h"
+#include "measure/logits_file.h"
+#include "model/model.h"
 #include "search/plan_file.h"
 
 namespace boltbeam {
@@ -97,6 +99,29 @@ TEST_F(JudgeProgram, APlansFileIsASide) {
   ASSERT_TRUE(base::WriteFileAtomically(file, search::ToJson(plan)));
   EXPECT_EQ(route(" --a plan=default --b plan=" + file).find("fail: both sides have the same plan"), 0U)
       << "a plan that changes nothing is no other plan";
+}
+
+// Its chunks are longer than any context that is judged.
+TEST_F(JudgeProgram, AReferenceDecidesWhateverTheDepth) {
+  const std::string other = (folder_ / "other.gguf").string(), base = (folder_ / "base").string();
+  ASSERT_EQ(RunBoltbeam("synth tiny-qwen3:Q4_0 --out " + other).status, 0);
+  const auto vocabulary = static_cast<std::int32_t>(model::Model::Load(Model())->hyper().vocab);
+  const measure::LogitsHeader header{64, vocabulary, 1};
+  const std::vector<std::int32_t> tokens(64, 1);
+  auto writer = measure::LogitsWriter::Create(base, header, tokens).value();
+  const std::vector<float> logits(static_cast<std::size_t>(vocabulary));
+  for (std::uint64_t row = 0; row < header.Rows(); ++row) ASSERT_TRUE(writer.Append(logits));
+  ASSERT_TRUE(writer.Finish());
+  const std::string sides = Model() + " --b file=" + other + " -t 1 -d 0 --budget 0.2s --confirm 0 --no-record -o json";
+  const nlohmann::json json = nlohmann::json::parse(Judge(sides + " --reference " + base).output);
+  for (const nlohmann::json& condition : json.at("conditions")) {
+    if (condition.at("name") != "output") continue;
+    EXPECT_NE(condition.at("state"), "unknown");
+    EXPECT_TRUE(condition.at("detail").get<std::string>().starts_with("divergence from the reference")) << condition;
+  }
+  const ProgramOutcome missing = RunBoltbeam("judge " + sides + " --reference " + base + ".none");
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.output.find("base.none"), std::string::npos) << missing.output;
 }
 
 TEST_F(JudgeProgram, ABinarysRunsHaveTheDepthsAndTheFlagsThatWereAskedFor) {

@@ -19,6 +19,7 @@
 #include "engine/routes.h"
 #include "judge/program.h"
 #include "measure/bench.h"
+#include "measure/logits_file.h"
 #include "measure/perplexity.h"
 #include "terminal.h"
 
@@ -45,13 +46,21 @@ EngineFlags FlagsOf(const JudgeArguments& arguments, const judge::SideSpec& spec
   return flags;
 }
 
+// Positions that a side's cache must hold; a reference's chunks are computed in it too.
+Result<std::uint64_t> ContextNeeded(const JudgeArguments& arguments) {
+  const std::uint64_t context = judge::ContextNeeded(arguments.request);
+  if (arguments.reference.empty()) return context;
+  BOLTBEAM_ASSIGN(const measure::LogitsReader base, measure::LogitsReader::Open(arguments.reference));
+  return std::max(context, static_cast<std::uint64_t>(base.header().context));
+}
+
 Result<std::unique_ptr<Loaded>> Load(const Globals& globals, const JudgeArguments& arguments,
                                      const judge::SideSpec& spec) {
+  BOLTBEAM_ASSIGN(const std::uint64_t context, ContextNeeded(arguments));
   BOLTBEAM_ASSIGN(model::Model model, model::Model::Load(FileOf(arguments, spec)));
   BOLTBEAM_TRY(measure::RefuseSparse(model));
   auto loaded = std::make_unique<Loaded>(Loaded{std::move(model), nullptr});
-  BOLTBEAM_ASSIGN(loaded->engine, LoadEngine(globals, loaded->model, FlagsOf(arguments, spec),
-                                             judge::ContextNeeded(arguments.request)));
+  BOLTBEAM_ASSIGN(loaded->engine, LoadEngine(globals, loaded->model, FlagsOf(arguments, spec), context));
   return loaded;
 }
 
@@ -103,8 +112,10 @@ std::optional<bool> OffSwitchGivesA(const Globals& globals, const JudgeArguments
   const EngineFlags flags = FlagsOf(arguments, flipped);
   const model::Model& model = is_file ? a.model : b.model;
   const auto machine = MachineFor(globals, flags);
-  const auto options = EngineOptions(globals, model, flags, judge::ContextNeeded(arguments.request), true);
-  if (!machine || !options) return std::nullopt;
+  const auto context = ContextNeeded(arguments);
+  if (!machine || !context) return std::nullopt;
+  const auto options = EngineOptions(globals, model, flags, *context, true);
+  if (!options) return std::nullopt;
   const auto plan = engine::PlanIdentity(model, *machine, *options);
   return plan ? std::optional(*plan == a.engine->plan_id()) : std::nullopt;
 }
@@ -145,8 +156,9 @@ std::string PlanWithoutWeights(const Globals& globals, const JudgeArguments& arg
   const EngineFlags flags = FlagsOf(arguments, spec);
   const auto model = model::Model::Load(FileOf(arguments, spec));
   const auto machine = MachineFor(globals, flags);
-  if (!model || !machine) return "unknown";
-  const auto options = EngineOptions(globals, *model, flags, judge::ContextNeeded(arguments.request), true);
+  const auto context = ContextNeeded(arguments);
+  if (!model || !machine || !context) return "unknown";
+  const auto options = EngineOptions(globals, *model, flags, *context, true);
   const auto plan = options ? engine::PlanIdentity(*model, *machine, *options) : std::unexpected(options.error());
   return plan ? *plan : "unknown";
 }
