@@ -26,6 +26,7 @@ constexpr const char* kChip = R"({"schema": "boltbeam.chip.v1", "id": "test-cpu"
     {"name": "read_bandwidth_gb_s.threads_2", "value": 50, "unit": "GB/s", "provenance": "measured", "method": "m", "date": "2026-11"},
     {"name": "vector_bits", "value": 512, "unit": "bits", "provenance": "detected", "method": "m"},
     {"name": "vector_instructions_s", "value": 1.4e10, "unit": "/s", "provenance": "measured", "method": "m", "date": "2026-11"},
+    {"name": "vector_instructions_s.bits_128", "value": 2.8e10, "unit": "/s", "provenance": "measured", "method": "m", "date": "2026-11"},
     {"name": "vector_instructions_s.bits_256", "value": 2.8e10, "unit": "/s", "provenance": "measured", "method": "m", "date": "2026-11"},
     {"name": "dot_i8_flop_s", "value": 8e11, "unit": "OP/s", "provenance": "measured", "method": "m", "date": "2026-11"},
     {"name": "madd_i8_flop_s", "value": 5e11, "unit": "OP/s", "provenance": "measured", "method": "m", "date": "2026-11"},
@@ -75,8 +76,10 @@ TEST_F(BoundProgram, AnInstructionSetChangesInstructionsAndPeaks) {
   EXPECT_EQ(wide.at("ceilings").size(), 2U);
   for (const json& ceiling : wide.at("ceilings")) {
     const double instructions = wide.at("vector_instructions").get<double>();
-    EXPECT_NEAR(ceiling.at("unpack_floor_ns").get<double>(),
-                instructions / (0.7e10 * ceiling.at("threads").get<double>()) * 1e9, 1e-6 * instructions);
+    // Nearly all of them are wide; the narrow ones go at twice the rate.
+    const double ns = instructions / (0.7e10 * ceiling.at("threads").get<double>()) * 1e9;
+    EXPECT_LE(ceiling.at("unpack_floor_ns").get<double>(), ns);
+    EXPECT_GT(ceiling.at("unpack_floor_ns").get<double>(), ns * 0.9);
     const bool binds = ceiling.at("unpack_floor_ns") > ceiling.at("bytes_floor_ns");
     EXPECT_EQ(ceiling.at("binds"), binds ? "instructions" : "memory");
   }
@@ -96,7 +99,19 @@ TEST_F(BoundProgram, AttentionAndSmallStepsHaveAFloorAtEveryDepth) {
   EXPECT_EQ(depths[1].at("ceilings").size(), 2U);
 }
 
+// Without vector instructions worth the name the code can't keep up with the memory, and the first table says so.
+TEST_F(BoundProgram, TheLimitOfPlainCodeIsItsInstructions) {
+  EXPECT_EQ(Part(Json(""), "ffn_down").at("limit"), "memory");
+  const json plain = Json("--isa plain");
+  EXPECT_EQ(Part(plain, "ffn_down").at("limit"), "instructions");
+  EXPECT_EQ(plain.at("token").at("limit"), "instructions");
+}
+
 TEST_F(BoundProgram, WhatWasNotMeasuredSoNarrowIsSaid) {
+  std::string chip = kChip;
+  const std::string name = "vector_instructions_s.bits_128";
+  chip.replace(chip.find(name), name.size(), "vector_instructions_s.bits_64");
+  std::ofstream(chip_) << chip;
   const json plain = Json("--isa plain");
   EXPECT_EQ(Part(plain, "ffn_down").at("unpack_floor_ns"), nullptr);
   EXPECT_NE(plain.at("instructions_missing").get<std::string>().find("128-bit"), std::string::npos);

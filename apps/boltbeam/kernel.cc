@@ -43,8 +43,8 @@ Result<std::unique_ptr<Planned>> Load(const Globals& globals, const Arguments& a
 
 Result<void> List(const Globals& globals, const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const std::unique_ptr<Planned> planned, Load(globals, arguments));
-  BOLTBEAM_ASSIGN(const std::vector<engine::RouteBound> routes,
-                  measure::BoundRoutes(*planned->engine, planned->machine));
+  BOLTBEAM_ASSIGN(const measure::RouteList routes,
+                  measure::BoundRoutes(*planned->engine, planned->machine, Interrupted));
   std::map<std::string, measure::KernelTime> times;
   if (arguments.is_timed) {
     BOLTBEAM_ASSIGN(times, measure::TimeKernels(*planned->engine, kTimedTokens));

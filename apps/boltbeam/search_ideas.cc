@@ -72,8 +72,8 @@ class IdeaTrials {
  private:
   /// Bounds first: what a switch can be worth at most.
   Result<void> Fusions() {
-    BOLTBEAM_ASSIGN(const std::vector<engine::RouteBound> bounds, measure::BoundRoutes(engine_, machine_));
-    for (const engine::RouteBound& bound : bounds) {
+    BOLTBEAM_ASSIGN(const measure::RouteList routes, measure::BoundRoutes(engine_, machine_, Interrupted));
+    for (const engine::RouteBound& bound : routes.bounds) {
       Idea idea;
       idea.route = bound.route->name;
       idea.is_off = engine::IsRouteOn(idea.route, {}, {});

@@ -7,10 +7,10 @@
 namespace boltbeam::codegen {
 namespace {
 
-CodeCount OfProgram(const std::vector<kernel::LoopTurns>& loops, std::string why) {
-  CodeCount count{.why = std::move(why)};
-  for (const kernel::LoopTurns& loop : loops) count.vector_instructions += loop.turns * loop.vector_operations;
-  return count;
+CodeCount OfProgram(const std::vector<kernel::LoopTurns>& loops, std::uint32_t bits, std::string why) {
+  double operations = 0;
+  for (const kernel::LoopTurns& loop : loops) operations += loop.turns * loop.vector_operations;
+  return {.vector_instructions = chip::VectorCounts::Of(bits, operations), .why = std::move(why)};
 }
 
 /// The loops that a compiler leaves as loops; of the others, what is in them belongs to the loop around them.
@@ -30,27 +30,25 @@ std::vector<kernel::LoopTurns> RealLoops(const std::vector<kernel::LoopTurns>& l
   return real;
 }
 
-}  // namespace
-
-namespace {
-
 bool AreSame(const std::vector<ListingLoop>& listing, const std::vector<kernel::LoopTurns>& loops) {
   return std::ranges::equal(listing, loops, {}, &ListingLoop::parent, &kernel::LoopTurns::parent);
 }
 
 }  // namespace
 
-CodeCount CountLoops(const std::vector<ListingLoop>& listing, const std::vector<kernel::LoopTurns>& program) {
+CodeCount CountLoops(const std::vector<ListingLoop>& listing, const std::vector<kernel::LoopTurns>& program,
+                     std::uint32_t bits) {
   // A compiler may leave a loop that turns once, too: it need not see that its end is no smaller than its beginning.
   std::vector<kernel::LoopTurns> loops = program;
   if (!AreSame(listing, loops)) loops = RealLoops(program);
   if (!AreSame(listing, loops)) {
     return OfProgram(
-        program, fmt::format("the compiler made {} loops of the program's {}", listing.size() - 1, program.size() - 1));
+        program, bits,
+        fmt::format("the compiler made {} loops of the program's {}", listing.size() - 1, program.size() - 1));
   }
   CodeCount count{.is_from_listing = true};
   for (std::size_t i = 0; i < loops.size(); ++i) {
-    count.vector_instructions += loops[i].turns * listing[i].vector_instructions;
+    count.vector_instructions += listing[i].vector_instructions * loops[i].turns;
   }
   return count;
 }
@@ -72,7 +70,7 @@ CodeCount CodeCounter::Count(const kernel::Program& program, std::int64_t begin,
                              std::span<const kernel::KnownWord> known) {
   const std::vector<kernel::LoopTurns> turns = kernel::TurnsOf(program, begin, end, known);
   const Code& code = CodeOf(program);
-  return code.why_not.empty() ? CountLoops(code.loops, turns) : OfProgram(turns, code.why_not);
+  return code.why_not.empty() ? CountLoops(code.loops, turns, bits_) : OfProgram(turns, bits_, code.why_not);
 }
 
 }  // namespace boltbeam::codegen

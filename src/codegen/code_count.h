@@ -15,7 +15,7 @@
 namespace boltbeam::codegen {
 
 struct CodeCount {
-  double vector_instructions = 0;
+  chip::VectorCounts vector_instructions = {};
   bool is_from_listing = false;  // false: the loop program's own operations on lanes were counted
   std::string why = {};          // they were
 };
@@ -23,7 +23,8 @@ struct CodeCount {
 /// Compiles each program once.
 class CodeCounter {
  public:
-  explicit CodeCounter(Target target) : target_(std::move(target)) {}
+  /// bits: of the target's vectors.
+  CodeCounter(Target target, std::uint32_t bits) : target_(std::move(target)), bits_(bits) {}
 
   /// Where nothing can be compiled, or the compiler made other loops than the program has, the program is counted.
   CodeCount Count(const kernel::Program& program, std::int64_t begin, std::int64_t end,
@@ -37,11 +38,13 @@ class CodeCounter {
   const Code& CodeOf(const kernel::Program& program);
 
   Target target_;
+  std::uint32_t bits_;
   std::map<std::string, Code> codes_;  // by identity
 };
 
 /// One count from the two: loops are taken in order, those that turn once at most left out. Counts the program when
-/// they are not the same loops.
-CodeCount CountLoops(const std::vector<ListingLoop>& listing, const std::vector<kernel::LoopTurns>& program);
+/// they are not the same loops, its operations as instructions on vectors of so many bits.
+CodeCount CountLoops(const std::vector<ListingLoop>& listing, const std::vector<kernel::LoopTurns>& program,
+                     std::uint32_t bits);
 
 }  // namespace boltbeam::codegen

@@ -112,7 +112,11 @@ std::optional<StreamFacts> StreamOf(std::span<const std::string_view> code) {
 
 }  // namespace
 
-bool NamesVectorRegister(std::string_view line) { return !VectorRegisters(line).empty(); }
+std::uint32_t VectorBits(std::string_view line) {
+  if (VectorRegisters(line).empty()) return 0;
+  if (line.find("%zmm") != std::string_view::npos) return 512;
+  return line.find("%ymm") != std::string_view::npos ? 256 : 128;
+}
 
 ListingFacts FactsOfListing(std::string_view assembly) {
   ListingFacts facts;

@@ -25,7 +25,7 @@ struct ListingFacts {
 /// Reads what EmitListing prints as assembly, of x86-64 and arm64.
 ListingFacts FactsOfListing(std::string_view assembly);
 
-/// Whether a line of assembly names a vector register: xmm, ymm, zmm; or v, q.
-bool NamesVectorRegister(std::string_view line);
+/// Bits of the widest vector register that a line of assembly names: xmm, ymm, zmm; or v, q. 0: it names none.
+std::uint32_t VectorBits(std::string_view line);
 
 }  // namespace boltbeam::codegen

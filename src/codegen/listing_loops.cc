@@ -13,7 +13,7 @@ namespace {
 using Set = std::vector<bool>;  // of blocks
 
 struct Block {
-  std::uint32_t vector_instructions = 0;
+  chip::VectorCounts vector_instructions;
   std::vector<std::string> targets;  // labels that it may jump to
   bool falls_through = true;         // into the next block
   std::vector<std::size_t> next;
@@ -59,7 +59,8 @@ std::vector<Block> BlocksOf(std::string_view assembly) {
     is_open = true;
     Block& block = blocks.back();
     const std::string_view word = FirstWord(text);
-    if (IsVectorInstruction(text)) ++block.vector_instructions;
+    if (const std::uint32_t bits = VectorInstructionBits(text); bits > 0)
+      block.vector_instructions += chip::VectorCounts::Of(bits, 1);
     if (word.starts_with("ret")) {
       block.falls_through = false;
       is_open = false;
@@ -162,12 +163,12 @@ bool IsClearing(std::string_view word, std::string_view text) {
 
 }  // namespace
 
-bool IsVectorInstruction(std::string_view line) {
+std::uint32_t VectorInstructionBits(std::string_view line) {
   const std::size_t begin = line.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return false;
+  if (begin == std::string_view::npos) return 0;
   const std::string_view text = line.substr(begin);
   const std::string_view word = FirstWord(text);
-  return NamesVectorRegister(text) && !IsMove(word, text) && !IsClearing(word, text);
+  return IsMove(word, text) || IsClearing(word, text) ? 0 : VectorBits(text);
 }
 
 std::vector<ListingLoop> LoopsOfListing(std::string_view assembly) {

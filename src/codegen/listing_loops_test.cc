@@ -17,11 +17,11 @@ TEST(ListingLoops, FollowTheJumpsAndNotTheLines) {
       "\tjl\t.LBB0_6\n\tjmp\t.LBB0_8\n"
       ".LBB0_9:\n\tvzeroupper\n\tretq\n.Lfunc_end0:\n");
   ASSERT_EQ(loops.size(), 3U);
-  EXPECT_EQ(loops[0].vector_instructions, 1U);
+  EXPECT_EQ(loops[0].vector_instructions, chip::VectorCounts::Of(512, 1));
   EXPECT_EQ(loops[1].parent, 0);
-  EXPECT_EQ(loops[1].vector_instructions, 2U);  // vaddps and vpandd
+  EXPECT_EQ(loops[1].vector_instructions, chip::VectorCounts::Of(512, 2));  // vaddps and vpandd
   EXPECT_EQ(loops[2].parent, 1);
-  EXPECT_EQ(loops[2].vector_instructions, 1U);  // vpdpbusd
+  EXPECT_EQ(loops[2].vector_instructions, chip::VectorCounts::Of(512, 1));  // vpdpbusd
 }
 
 TEST(ListingLoops, ReadsArm) {
@@ -29,19 +29,26 @@ TEST(ListingLoops, ReadsArm) {
       "kernel:                                 // @kernel\n\tcbz\tx0, .LBB0_4\n.LBB0_3:\n\tldr\tq2, [x9, x10]\n"
       "\tsdot\tv0.4s, v2.16b, v1.4b[0]\n\tstr\tq0, [sp, #16]\n\tb.lt\t.LBB0_3\n.LBB0_4:\n\tret\n");
   ASSERT_EQ(loops.size(), 2U);
-  EXPECT_EQ(loops[1].vector_instructions, 1U);
+  EXPECT_EQ(loops[1].vector_instructions, chip::VectorCounts::Of(128, 1));
 }
 
 TEST(ListingLoops, WhatTakesAVectorUnit) {
-  for (const char* yes :
-       {"\tvfmadd231ps\t(%rcx){1to16}, %zmm2, %zmm3", "\tvpbroadcastd\t%r10d, %zmm1", "\tvcvtph2ps\t(%rax), %zmm1",
-        "\tvpmovdb\t%zmm1, (%rax)", "\tvmovshdup\t%xmm1, %xmm2", "\tvpxord\t%zmm1, %zmm2, %zmm3"}) {
-    EXPECT_TRUE(IsVectorInstruction(yes)) << yes;
-  }
-  for (const char* no : {"\tvmovdqu64\t(%rax), %zmm1", "\tvmovaps\t%zmm1, %zmm2", "\tvpbroadcastd\t(%rax), %zmm1",
-                         "\tvxorps\t%xmm1, %xmm1, %xmm1", "\taddq\t$4, %rax", "\tprefetcht0\t(%rax)", "\tvzeroupper"}) {
-    EXPECT_FALSE(IsVectorInstruction(no)) << no;
-  }
+  const std::pair<const char*, std::uint32_t> lines[] = {{"\tvfmadd231ps\t(%rcx){1to16}, %zmm2, %zmm3", 512},
+                                                         {"\tvpbroadcastd\t%r10d, %zmm1", 512},
+                                                         {"\tvcvtph2ps\t(%rax), %ymm1", 256},
+                                                         {"\tvextracti128\t$1, %ymm1, %xmm2", 256},
+                                                         {"\tvpmovdb\t%zmm1, (%rax)", 512},
+                                                         {"\tvmovshdup\t%xmm1, %xmm2", 128},
+                                                         {"\tvpxord\t%zmm1, %zmm2, %zmm3", 512},
+                                                         {"\tsdot\tv0.4s, v2.16b, v1.4b[0]", 128},
+                                                         {"\tvmovdqu64\t(%rax), %zmm1", 0},
+                                                         {"\tvmovaps\t%zmm1, %zmm2", 0},
+                                                         {"\tvpbroadcastd\t(%rax), %zmm1", 0},
+                                                         {"\tvxorps\t%xmm1, %xmm1, %xmm1", 0},
+                                                         {"\taddq\t$4, %rax", 0},
+                                                         {"\tprefetcht0\t(%rax)", 0},
+                                                         {"\tvzeroupper", 0}};
+  for (const auto& [line, bits] : lines) EXPECT_EQ(VectorInstructionBits(line), bits) << line;
 }
 
 TEST(ListingLoops, NothingIsNothing) {

@@ -135,6 +135,8 @@ class Session {
   /// Whether tokens decoded from now on leave their logits, as they do at first. Without them argmax() is all there is,
   /// and a token writes the less.
   virtual void KeepLogits(bool keep) = 0;
+  /// Whether threads share tails from now on where the plan lets them, as they do at first.
+  virtual void ShareTails(bool /*share*/) {}
   virtual std::int32_t argmax() const = 0;  // computed by the plan's own kernel; lowest index wins a tie
 
   /// Runs one step by itself, all threads at once, with what the last token left in memory; what it overwrites there

@@ -63,22 +63,22 @@ class Account {
     if (is_new) known->second = counter_.Count(*step.program, range.begin, range.end, StateOf(*step.program, pass));
     const codegen::CodeCount& count = known->second;
     if (!count.is_from_listing) uncompiled.emplace(step.program->name, count.why);
-    if (step.info.parts.empty()) return AddTo(step, step.info.role, count.vector_instructions, count.is_from_listing);
-    double bytes = 0;
-    for (const auto& part : step.info.parts) bytes += static_cast<double>(part.second);
-    for (const auto& [role, own] : step.info.parts) {
-      AddTo(step, role, count.vector_instructions * static_cast<double>(own) / bytes, count.is_from_listing);
-    }
+    const auto all = static_cast<double>(step.info.stored_bytes);
+    if (step.info.parts.empty()) return AddTo(step, step.info.role, count, 1);
+    for (const auto& [role, own] : step.info.parts) AddTo(step, role, count, static_cast<double>(own) / all);
   }
 
  private:
-  void AddTo(const Step& step, const std::string& role, double instructions, bool is_from_listing) {
-    const std::string format = step.info.streams && step.info.role != "attention" ? step.info.format : "";
+  /// share: of the step that this part is.
+  void AddTo(const Step& step, const std::string& role, const codegen::CodeCount& count, double share) {
+    const bool is_table = step.info.streams && step.info.role != "attention";
+    const std::string format = is_table ? step.info.format : "";
     auto found =
         std::ranges::find_if(parts, [&](const PartCode& part) { return part.role == role && part.format == format; });
     if (found == parts.end()) found = parts.insert(parts.end(), {role, format});
-    found->vector_instructions += instructions;
-    found->is_from_listing = found->is_from_listing && is_from_listing;
+    found->vector_instructions += count.vector_instructions * share;
+    if (is_table) found->stored_bytes += static_cast<double>(step.info.stored_bytes) * share;
+    found->is_from_listing = found->is_from_listing && count.is_from_listing;
   }
 
   codegen::CodeCounter& counter_;
@@ -109,7 +109,7 @@ Result<TokenCode> CodeOfToken(const model::Model& model, const chip::Chip& chip,
   std::array<std::byte, 64> place{};
   PlanContext context{model, weights, options, facts, attention, UnusedWorkspace(place.data(), 1), 1, arena, programs};
   BOLTBEAM_ASSIGN(const Plan plan, BuildPlan(context, true));
-  codegen::CodeCounter counter(codegen::TargetFor(chip));
+  codegen::CodeCounter counter(codegen::TargetFor(chip), facts.bits());
   TokenCode code;
   std::map<std::string, std::string> uncompiled;
   for (const std::uint64_t depth : depths) {

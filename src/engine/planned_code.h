@@ -9,16 +9,18 @@
 
 #include "base/error.h"
 #include "chip/facts.h"
+#include "chip/vector_counts.h"
 #include "model/cache_format.h"
 #include "model/model.h"
 
 namespace boltbeam::engine {
 
 struct PartCode {
-  std::string role;                // of the token graph, or of a step that the graph does not have: quantize, residual
-  std::string format;              // of the table; of what reads none, empty
-  double vector_instructions = 0;  // of one token, all threads together
-  bool is_from_listing = true;     // false: of some kernel the loop program was counted
+  std::string role;    // of the token graph, or of a step that the graph does not have: quantize, residual
+  std::string format;  // of the table; of what reads none, empty
+  chip::VectorCounts vector_instructions = {};  // of one token, all threads together
+  double stored_bytes = 0;                      // of the table, rearranged
+  bool is_from_listing = true;                  // false: of some kernel the loop program was counted
 };
 
 struct TokenCode {

@@ -34,11 +34,11 @@ TEST(RouteBounds, ABarrierCostsWhatThreadsWaitAtItToo) {
   EXPECT_DOUBLE_EQ(*declared.waits_ns, 1500);
   EXPECT_EQ(declared.waits_from, "barrier_wait_ns");
   // Measured in this plan: the three longest, whatever the chip's fact says.
-  const RouteBound measured = Of(saved, Measured({{"barrier_wait_ns", 500}}), {{10, 900, 20, 400, 30}});
+  const RouteBound measured = Of(saved, Measured({{"barrier_wait_ns", 500}}), {{10, 900, 20, 400, 30}, {}});
   EXPECT_DOUBLE_EQ(*measured.at_most_ns, 3 * 100 + 900 + 400 + 30);
   EXPECT_EQ(measured.waits_from, "this plan's tokens");
   // A plan without the route may have more barriers than this one.
-  EXPECT_DOUBLE_EQ((BarrierWaits{{10, 30}}.LongestNs(4)), 80);
+  EXPECT_DOUBLE_EQ(BarrierWaits::LongestNs({10, 30}, 4), 80);
 }
 
 TEST(RouteBounds, UnknownWaitsAreNoBound) {
@@ -46,6 +46,24 @@ TEST(RouteBounds, UnknownWaitsAreNoBound) {
   EXPECT_FALSE(bound.at_most_ns);
   EXPECT_EQ(bound.missing, "barrier_wait_ns");
   EXPECT_TRUE(Of({.calls = 3}, Measured()).at_most_ns) << "no barrier, no wait";
+}
+
+// A bound is of what is saved: what a route costs in turn may cost next to nothing.
+TEST(RouteBounds, LossesAreNotTakenOff) {
+  const double bytes_ns = *Of({.bytes = 2000}, Measured()).at_most_ns;
+  EXPECT_DOUBLE_EQ(*Of({.calls = -9, .bytes = 2000, .instructions = -1e6}, Measured()).at_most_ns, bytes_ns);
+}
+
+TEST(RouteBounds, SharedTailsSaveTheWaitsOfUnsharedOnes) {
+  RouteBound bound;
+  bound.uses = 2;
+  FillInWaits(bound, {{1, 1, 1}, {10, 900, 20}});
+  EXPECT_DOUBLE_EQ(*bound.at_most_ns, 920);
+  RouteBound unknown;
+  unknown.uses = 2;
+  FillInWaits(unknown, {{1, 1, 1}, {}});
+  EXPECT_FALSE(unknown.at_most_ns);
+  EXPECT_FALSE(unknown.missing.empty());
 }
 
 TEST(RouteBounds, TheThreadThatStreamsMostIsWaitedFor) {

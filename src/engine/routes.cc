@@ -23,7 +23,8 @@ std::vector<Route> ReadRegistry() {
       row.at("bitwise").get_to(route.bitwise);
       row.at("on").get_to(route.on);
       route.refuted = row.value("refuted", std::string());
-      route.saves = row.value("saves", std::string());
+      route.saves_waits = row.value("saves", std::string()) == "waits";
+      route.in_place_of = row.value("in_place_of", std::string());
       routes.push_back(std::move(route));
     }
     return routes;

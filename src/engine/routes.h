@@ -12,10 +12,11 @@ namespace boltbeam::engine {
 struct Route {
   std::string name;
   std::string does, needs;
-  bool bitwise = false;  // the same numbers to the last bit with it and without
-  bool on = false;       // taken when nobody asks
-  std::string refuted;   // why it is off, with figures
-  std::string saves;     // in a word, where no plan tells it before it runs; empty: what differs between two plans
+  bool bitwise = false;      // the same numbers to the last bit with it and without
+  bool on = false;           // taken when nobody asks
+  std::string refuted;       // why it is off, with figures
+  bool saves_waits = false;  // what it saves is what threads wait for each other, no more; else: what plans differ in
+  std::string in_place_of;   // a route that is not taken where this one is
 };
 
 /// In the registry's order. Every constant below has a row, and every row a constant: routes_test.

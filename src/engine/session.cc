@@ -154,7 +154,7 @@ void MachineSession::RunSteps(const Plan& plan, std::uint32_t first_phase, std::
 
 void MachineSession::RunCall(const Plan& plan, std::uint32_t step, std::uint32_t thread) {
   const Call& call = plan.calls[thread][step];
-  if (call.piece_items == 0) return RunRange(call, call.RangeOf(pass_, thread, m_.pool->size()));
+  if (call.piece_items == 0 || !shares_tails_) return RunRange(call, call.RangeOf(pass_, thread, m_.pool->size()));
   if (call.fault.late_ns != 0) SpinFor(call.fault.late_ns);
   RunShared(plan, step, thread);
 }

@@ -44,6 +44,7 @@ class MachineSession final : public Session {
   std::span<const float> logits() const override;
   std::int32_t argmax() const override;
   void KeepLogits(bool keep) override { keep_logits_ = keep; }
+  void ShareTails(bool share) override { shares_tails_ = share; }
   Result<void> Truncate(std::uint64_t depth) override;
   Result<AloneTimes> RunAlone(const Alone& alone) override;
 
@@ -69,7 +70,7 @@ class MachineSession final : public Session {
   std::uint32_t first_turn_ = 0;  // of the steps of a pass: no two steps of a session have the same turn
   std::uint64_t depth_ = 0;
   PassSizes pass_;
-  bool keep_logits_ = true;
+  bool keep_logits_ = true, shares_tails_ = true;
 };
 
 }  // namespace boltbeam::engine

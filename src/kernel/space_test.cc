@@ -166,6 +166,15 @@ TEST(SpaceTest, SumsThatLeaveTheirBitsAreRefused) {
   EXPECT_NE(built.error().found.find("32 bits hold"), std::string::npos) << built.error().found;
 }
 
+TEST(SpaceTest, BlocksBelowAWordAreRefused) {
+  formats::Format tiny = Wide(32);
+  tiny.bytes = 3;
+  const auto layout = LayoutFor(tiny, 8);
+  ASSERT_FALSE(layout);
+  EXPECT_EQ(layout.error().code, Code::kKernelIllegal);
+  EXPECT_EQ(layout.error().found, "blocks of 3 bytes");
+}
+
 TEST(SpaceTest, NoFormatOfTheRegistryLeavesItsBits) {
   for (const formats::Format& format : formats::AllFormats()) {
     const auto layout = LayoutFor(format, 8);

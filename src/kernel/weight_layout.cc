@@ -14,6 +14,7 @@ constexpr std::uint32_t kMostChunk = 256;   // of blocks that are no multiple of
 constexpr std::uint32_t kSumsPerGroup = 4;  // minimums per word
 constexpr std::uint32_t kHalfBits = 4;      // of a scale that shares a byte
 constexpr std::int32_t kMostSigned = 127;
+constexpr std::uint32_t kWordBytes = 4;  // a block is rearranged in whole words
 constexpr std::int32_t kMost16 = 32767;
 constexpr std::int64_t kMost32 = 2147483647;
 constexpr std::size_t kMostCodebook = 16;  // entries: one table lookup
@@ -175,6 +176,7 @@ Result<WeightLayout> LayoutFor(const formats::Format& format, std::uint32_t lane
   if (!plain.layout) return Illegal(format, "its bit layout is not described");
   const formats::Layout& row = *plain.layout;
   if (row.encoding) return FloatLayout(format, lanes);
+  if (plain.bytes < kWordBytes) return Illegal(format, fmt::format("blocks of {} bytes", plain.bytes));
   WeightLayout layout;
   layout.format = &plain;
   layout.lanes = lanes;
@@ -229,11 +231,7 @@ ActivationLayout ActivationsFor(const WeightLayout& layout, Dot dot) {
 std::string SumOverflow(const WeightLayout& layout) {
   if (layout.is_float) return {};
   const formats::Layout& row = *layout.format->layout;
-  const std::int64_t of_sub = std::int64_t{layout.scale_elements} * kMostSigned;
-  if (layout.has_minimums && of_sub > kMost16) {
-    return fmt::format("{} activations of up to {} sum to {}: 16 bits hold {}", layout.scale_elements, kMostSigned,
-                       of_sub, kMost16);
-  }
+  static_assert(kMostChunk * kMostSigned <= kMost16, "the activations that share a minimum sum up in 16 bits");
   const std::int64_t code = std::max(layout.bias, layout.code_max - layout.bias);
   // Scales that are floats, or that stand for some, multiply after the sub-block's sum has become a float.
   const bool is_scaled = layout.has_scales && !row.scales->encoding;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,11 +22,15 @@ struct KernelTime {
 /// have no session. Ticks are 0 where the clock is no counter of the processor.
 Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, std::uint32_t tokens);
 
-/// Nanoseconds from the first thread's coming to the last one's at each barrier of a token: the median of `tokens`
-/// tokens. The engine must have no session; zeros with one thread.
-Result<std::vector<double>> TimeBarrierWaits(engine::Engine& engine, std::uint32_t tokens);
+/// The fusions that a plan may use, with what each can save at most.
+struct RouteList {
+  std::vector<engine::RouteBound> bounds;
+  std::vector<std::string> spoiled;  // what made the waits of tokens longer while they were measured, in words
+};
 
-/// What each route can save at most, with the waits of a few tokens of this very plan. The engine must have no session.
-Result<std::vector<engine::RouteBound>> BoundRoutes(engine::Engine& engine, const chip::Chip& machine);
+/// With the waits of a few tokens of this very plan, with shared tails and without in turns. The engine must have no
+/// session. kInterrupted when `cancelled` says so.
+Result<RouteList> BoundRoutes(engine::Engine& engine, const chip::Chip& machine,
+                              const std::function<bool()>& cancelled = {});
 
 }  // namespace boltbeam::measure

@@ -69,8 +69,7 @@ double MemoryProbe::Latency(runtime::ThreadPool& pool, StreamProbe* stream) {
       while (stream != nullptr && !done.load(std::memory_order_relaxed)) stream->ReadGrains(thread, pool.size());
       return;
     }
-    std::uint64_t last = 0;
-    void* const buffers[] = {memory_.data(), &last};
+    void* const buffers[] = {memory_.data(), &place_};
     const std::uint64_t begin = base::Ticks();
     chase_(buffers, 0, kChaseLoads);
     ns = clock_.ToNs(base::Ticks() - begin);

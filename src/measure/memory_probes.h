@@ -27,7 +27,8 @@ class MemoryProbe {
   /// GB/s written. The stores go through the caches, which read a line before they change it: that traffic is not
   /// counted.
   double Write(runtime::ThreadPool& pool);
-  /// Nanoseconds of one load, each of which needs the one before: along a random cycle through all cache lines. With a
+  /// Nanoseconds of one load, each of which needs the one before: along a random cycle through all cache lines, from
+  /// where the last call ended. With a
   /// load the pool's other threads stream `stream` meanwhile. Needs PrepareChase; Copy and Write destroy the cycle.
   double Latency(runtime::ThreadPool& pool, StreamProbe* stream = nullptr);
   /// Lays out the cycle (Sattolo, 1986).
@@ -40,6 +41,7 @@ class MemoryProbe {
   Clock clock_;
   runtime::KernelFunction copy_ = nullptr, write_ = nullptr, chase_ = nullptr;
   runtime::HugeBuffer memory_;
+  std::uint64_t place_ = 0;  // on the cycle, where the last chase ended: what it walked may still lie in a cache
 };
 
 }  // namespace boltbeam::measure

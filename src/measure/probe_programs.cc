@@ -155,12 +155,13 @@ kernel::Program WriteProgram(std::uint16_t lanes, std::uint64_t grain_bytes) {
 kernel::Program ChaseProgram() {
   Builder b("probe.chase", "loads, each from where the one before says");
   const std::uint32_t chain = b.AddBuffer("chain");
-  const std::uint32_t out = b.AddBuffer("out", true);
+  const std::uint32_t place = b.AddBuffer("place", true);  // where it begins, and then where it ended
   const std::vector<Value> last =
-      b.Loop(b.Begin(), b.End(), b.I64(1), {b.I64(0)}, [&](Value, std::span<const Value> at) -> std::vector<Value> {
-        return {b.Load(chain, {kernel::Scalar::kI64, 1}, kernel::Memory::kI64, at[0])};
-      });
-  b.Store(out, b.I64(0), last[0], kernel::Memory::kI64);
+      b.Loop(b.Begin(), b.End(), b.I64(1), {b.Load(place, {kernel::Scalar::kI64, 1}, kernel::Memory::kI64, b.I64(0))},
+             [&](Value, std::span<const Value> at) -> std::vector<Value> {
+               return {b.Load(chain, {kernel::Scalar::kI64, 1}, kernel::Memory::kI64, at[0])};
+             });
+  b.Store(place, b.I64(0), last[0], kernel::Memory::kI64);
   return std::move(b).Finish();
 }
 

@@ -98,6 +98,8 @@ TEST(ProbeProgramsTest, ChaseFollowsTheChain) {
   const std::array views{View(chain), View(out)};
   ASSERT_TRUE(kernel::Interpret(ChaseProgram(), views, 0, 3));
   EXPECT_EQ(out[0], 8U);  // 0 -> 24 -> 40 -> 8
+  ASSERT_TRUE(kernel::Interpret(ChaseProgram(), views, 0, 1));
+  EXPECT_EQ(out[0], 0U) << "on from where it ended";
 }
 
 TEST(ProbeProgramsTest, DotDependsOnEveryStep) {

@@ -168,7 +168,7 @@ void AddCodeNotes(const Bound& bound, std::vector<std::string>& notes) {
   const roofline::Roof& roof = bound.roof;
   for (const auto& [format, peak] : roof.peaks) {
     notes.push_back(
-        fmt::format("{}: {} by {}", format, peak.flop_s ? Scaled(*peak.flop_s) + "FLOP/s" : "no peak", peak.from));
+        fmt::format("{}: {} by {}", format, peak.flop_s ? Scaled(*peak.flop_s) + "OP/s" : "no peak", peak.from));
   }
   if (!HasCeilings(bound)) {
     notes.push_back("No floor in instructions: " + roof.instructions_missing + ".");
@@ -177,7 +177,14 @@ void AddCodeNotes(const Bound& bound, std::vector<std::string>& notes) {
   notes.emplace_back(
       "instr.: instructions of the vector units that one token's machine code for this chip spends, all threads "
       "together, counted in its listing; loads and stores have units of their own. They take at least their number "
-      "over the measured rate of the simplest ones.");
+      "over the measured rate of the simplest ones of their width; the bytes of tables are those that the code reads, "
+      "rearranged.");
+  if (std::ranges::any_of(bound.depths,
+                          [](const Pass& pass) { return pass.limit == roofline::Limit::kInstructions; })) {
+    notes.emplace_back(
+        "limit instructions: on all threads this program's code takes longer than the floor, which is of bytes and "
+        "sums alone.");
+  }
   for (const std::string& kernel : roof.uncompiled) {
     notes.push_back("* counted in the loop program: " + base::Printable(kernel, 200));
   }
@@ -296,7 +303,8 @@ ordered_json ChipJson(const chip::Chip& chip, const Bound& bound) {
     one["threads"] = count;
     one["bandwidth_gb_s"] = rates.memory_gb_s;
     one["cache_bandwidth_gb_s"] = OptionalJson(rates.cache_gb_s);
-    one["vector_instructions_s"] = rates.vector_instructions_s;
+    for (const auto& [bits, rate] : rates.vector_instructions_s)
+      one["vector_instructions_s"][std::to_string(bits)] = rate;
     threads.push_back(std::move(one));
   }
   json["threads"] = std::move(threads);

@@ -30,11 +30,11 @@ std::string_view ShortProvenance(kernel::Provenance provenance) {
 }
 
 std::string AtMost(const engine::RouteBound& bound) {
-  if (!bound.route->saves.empty()) return bound.route->saves;
   return bound.at_most_ns ? Duration(*bound.at_most_ns) : "not measured";
 }
 
-std::string RoutesText(const std::vector<engine::RouteBound>& bounds) {
+std::string RoutesText(const measure::RouteList& list) {
+  const std::vector<engine::RouteBound>& bounds = list.bounds;
   Table table(
       {{"route", "", Align::kLeft}, {"uses", ""}, {"barriers", ""}, {"calls", ""}, {"waits", ""}, {"at most", ""}});
   const auto count = [](double value) { return fmt::format("{:.0f}", value); };
@@ -57,10 +57,13 @@ std::string RoutesText(const std::vector<engine::RouteBound>& bounds) {
       "\n" +
       Wrap(
           "barriers, calls: what a token is spared by the route. waits: what its threads wait for each other at so "
-          "many barriers, the longest of those measured in tokens of this plan, and for the thread that streams most. "
+          "many barriers, the longest of those measured in tokens of this plan, and for the thread that streams most; "
+          "of shared-tails, at those of its products while no tails are shared. "
           "at most: what all that can save, with the measured cost of a barrier, of small vectors' bytes and "
           "instructions, and of a cold call.") +
       "\n";
+  for (const std::string& cause : list.spoiled)
+    text += Wrap("waits are longer than usual, as meanwhile: " + cause + ".", 2) + "\n";
   if (!is_measured) text += Wrap("not measured: run `boltbeam chip measure` first.") + "\n";
   return text;
 }
@@ -90,7 +93,7 @@ ordered_json RoutesJson(const std::vector<engine::RouteBound>& bounds) {
 
 /// Costs are in the order of the kernels.
 ordered_json ListJson(const std::vector<PlannedKernel>& kernels, const std::vector<KernelCost>& costs,
-                      ordered_json routes) {
+                      const measure::RouteList& routes) {
   ordered_json rows = ordered_json::array();
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const PlannedKernel& kernel = kernels[i];
@@ -106,7 +109,10 @@ ordered_json ListJson(const std::vector<PlannedKernel>& kernels, const std::vect
       rows.back()[name] = value ? ordered_json(*value) : ordered_json(nullptr);
     }
   }
-  return {{"schema", "boltbeam.kernels.v1"}, {"kernels", std::move(rows)}, {"routes", std::move(routes)}};
+  return {{"schema", "boltbeam.kernels.v1"},
+          {"kernels", std::move(rows)},
+          {"routes", RoutesJson(routes.bounds)},
+          {"waits_spoiled", routes.spoiled}};
 }
 
 ordered_json CheckJson(const std::vector<engine::KernelCheck>& checks) {
@@ -192,10 +198,10 @@ std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
   return kernels;
 }
 
-std::string KernelListReport(const engine::Engine& engine, const std::vector<engine::RouteBound>& routes,
+std::string KernelListReport(const engine::Engine& engine, const measure::RouteList& routes,
                              const std::vector<KernelCost>& costs, Form form) {
   const std::vector<PlannedKernel> kernels = KernelsOf(engine);
-  if (form == Form::kJson) return JsonText(ListJson(kernels, costs, RoutesJson(routes)));
+  if (form == Form::kJson) return JsonText(ListJson(kernels, costs, routes));
   // A terminal shows the family: the shape is in the full name, which the id stands for.
   const auto shown_name = [form](const std::string& name) {
     return form == Form::kText ? name.substr(0, name.find('.')) : name;

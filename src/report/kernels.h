@@ -16,8 +16,8 @@ namespace boltbeam::report {
 /// The kernels in the order in which a token meets them; those of prompts alone come last.
 std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine);
 
-/// The kernels, and the fusions that a plan may use with what each can save at most.
-std::string KernelListReport(const engine::Engine& engine, const std::vector<engine::RouteBound>& routes,
+/// The kernels, and the fusions that a plan may use.
+std::string KernelListReport(const engine::Engine& engine, const measure::RouteList& routes,
                              const std::vector<KernelCost>& costs, Form form);
 std::string KernelCheckReport(const std::vector<engine::KernelCheck>& checks, Form form);
 

@@ -143,10 +143,12 @@ roofline::Bound WithCeilings() {
   roof.bandwidth_gb_s = 50;
   roof.bandwidth_from = "measured";
   roof.latencies = {100, 250};
-  roof.threads = {{1, {30, 100, 1e9}}, {128, {50, 200, 4e9}}};
+  roof.threads = {{1, {30, 100, {{512, 1e9}}}}, {128, {50, 200, {{512, 4e9}}}}};
+  const auto wide = [](double count) { return chip::VectorCounts::Of(512, count); };
   roof.peaks = {{"Q4_K", {400e9, "dot_i8_flop_s with 512-bit vectors"}},
                 {"Q6_K", {{}, "madd_i16_flop_s with 512-bit vectors, not measured (boltbeam chip measure)"}}};
-  roof.instructions = {{{"lm_head", "Q6_K", 4.2e7, true}, {"norm", "", 5e5, false}, {"quantize", "", 1e9, true}}};
+  roof.instructions = {
+      {{"lm_head", "Q6_K", wide(4.2e7)}, {"norm", "", wide(5e5), 0, false}, {"quantize", "", wide(1e9)}}};
   roof.uncompiled = {"rms_norm.4096: the compiler made 2 loops of the program's 3"};
   return roofline::ComputeBound(EightB(), roof, {{0, 512}, 1, 0}).value();
 }
@@ -163,7 +165,7 @@ TEST(Bound, SaysWhichCeilingBindsAtHowManyThreads) {
   EXPECT_EQ(json["schema"], "boltbeam.bound.v2");
   EXPECT_EQ(json["bytes_in_flight"], 5000.0);
   EXPECT_EQ(json["bytes_in_flight_loaded"], 12500.0);
-  EXPECT_EQ(json["chip"]["threads"][1]["vector_instructions_s"], 4e9);
+  EXPECT_EQ(json["chip"]["threads"][1]["vector_instructions_s"]["512"], 4e9);
   for (const nlohmann::json& part : json["parts"]) {
     if (part["role"] == "lm_head") {
       EXPECT_EQ(part["instructions_from"], "machine_code");

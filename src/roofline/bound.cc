@@ -45,22 +45,14 @@ const PartInstructions* InstructionsOf(const Roof& roof, std::size_t depth, cons
   return found == all.end() ? nullptr : &*found;
 }
 
-std::vector<Ceiling> CeilingsOf(const Roof& roof, double streamed, double cached, double instructions) {
-  std::vector<Ceiling> ceilings;
-  for (const auto& [threads, rates] : roof.threads) {
-    Ceiling ceiling{threads, {}, UnpackFloorNs(instructions, rates.vector_instructions_s)};
-    if (streamed > 0) ceiling.bytes_floor_ns = MemoryFloorNs(streamed, rates.memory_gb_s);
-    if (cached > 0 && rates.cache_gb_s) ceiling.bytes_floor_ns = MemoryFloorNs(cached, *rates.cache_gb_s);
-    ceilings.push_back(ceiling);
-  }
-  return ceilings;
-}
-
 void FinishInstructions(Part& part, const Roof& roof, const PartInstructions& instructions) {
-  part.instructions = instructions.count;
+  part.instructions = instructions.count.Total();
   part.is_from_listing = instructions.is_from_listing;
-  part.ceilings = CeilingsOf(roof, part.streams ? part.bytes : 0, part.streams ? 0 : part.bytes, instructions.count);
+  const double streamed = instructions.stored_bytes > 0 ? instructions.stored_bytes : part.bytes;
+  part.ceilings =
+      CeilingsOf(roof.threads, part.streams ? streamed : 0, part.streams ? 0 : part.bytes, instructions.count);
   if (!part.ceilings.empty()) part.unpack_floor_ns = part.ceilings.back().unpack_floor_ns;
+  if (part.limit != Limit::kCompute && BindsInstructions(part.ceilings)) part.limit = Limit::kInstructions;
 }
 
 void FinishPart(Part& part, const Roof& roof) {
@@ -88,15 +80,19 @@ void FinishPart(Part& part, const Roof& roof) {
 /// Instructions of the whole token at a depth, and what binds it on each number of threads.
 void AddInstructions(Pass& pass, const Roof& roof, std::size_t depth) {
   if (depth >= roof.instructions.size() || roof.instructions[depth].empty()) return;
-  double all = 0, attention = 0;
+  chip::VectorCounts all, attention;
+  double stored = 0;
   for (const PartInstructions& part : roof.instructions[depth]) {
     all += part.count;
+    stored += part.stored_bytes;
     if (part.role == kAttentionRole) attention += part.count;
   }
-  pass.instructions = all;
-  pass.attention_instructions = attention;
-  pass.ceilings = CeilingsOf(roof, pass.bytes(), 0, all);
-  pass.attention_ceilings = CeilingsOf(roof, pass.kv_bytes, 0, attention);
+  pass.instructions = all.Total();
+  pass.attention_instructions = attention.Total();
+  const double streamed = pass.bytes() + (stored > 0 ? stored - pass.weight_bytes : 0);
+  pass.ceilings = CeilingsOf(roof.threads, streamed, 0, all);
+  pass.attention_ceilings = CeilingsOf(roof.threads, pass.kv_bytes, 0, attention);
+  if (pass.limit != Limit::kCompute && BindsInstructions(pass.ceilings)) pass.limit = Limit::kInstructions;
 }
 
 /// One peak for all tables, each by its operations; none when one of them is not known.
@@ -272,6 +268,8 @@ std::string_view LimitName(Limit limit) {
       return "compute";
     case Limit::kCache:
       return "cache";
+    case Limit::kInstructions:
+      return "instructions";
     case Limit::kUnknown:
       break;
   }

@@ -14,6 +14,7 @@
 #include "model/census.h"
 #include "model/model.h"
 #include "model/token_graph.h"
+#include "roofline/ceilings.h"
 #include "roofline/in_flight.h"
 
 namespace boltbeam::roofline {
@@ -22,20 +23,6 @@ namespace boltbeam::roofline {
 struct Peak {
   std::optional<double> flop_s;
   std::string from;  // in words
-};
-
-/// What N threads together can move and issue.
-struct ThreadRates {
-  double memory_gb_s = 0;
-  std::optional<double> cache_gb_s;
-  double vector_instructions_s = 0;  // with vectors of the width that the kernels use
-};
-
-/// Vector instructions that a token's machine code spends in one part, all threads together.
-struct PartInstructions {
-  std::string role, format;  // format: of tables; else empty
-  double count = 0;
-  bool is_from_listing = true;  // of the machine code; false: of the loop program
 };
 
 /// What a chip can move and compute, in the units of its facts.
@@ -48,19 +35,11 @@ struct Roof {
   Latencies latencies;  // of the memory
   // The second ceiling, of a CPU that was measured, at each number of threads, and what it is applied to: a token's
   // instructions at each of the depths asked for.
-  std::map<std::uint32_t, ThreadRates> threads;
+  RatesByThreads threads;
   std::vector<std::vector<PartInstructions>> instructions;
   std::string instructions_missing;       // why there are none
   std::vector<std::string> uncompiled;    // kernels of which the loop program was counted, and why
   std::string bandwidth_from, peak_from;  // in words
-};
-
-/// What sets the pace of a part on so many threads: its bytes, or its instructions.
-struct Ceiling {
-  std::uint32_t threads = 0;
-  std::optional<double> bytes_floor_ns;  // over the memory's rate, or the caches' for what does not stream
-  double unpack_floor_ns = 0;            // its vector instructions over the rate at which they are issued
-  [[nodiscard]] bool BindsInstructions() const { return unpack_floor_ns > bytes_floor_ns.value_or(0); }
 };
 
 /// What the chip says, or what takes its place; kBoundNoBandwidth when neither says a bandwidth.
@@ -75,7 +54,9 @@ std::string AttentionKey(const std::string& cache_key);
 /// The peak of a format's arithmetic; nullopt when it is not known.
 std::optional<double> PeakFor(const Roof& roof, const std::string& format);
 
-enum class Limit : std::uint8_t { kUnknown, kMemory, kCompute, kCache };
+/// kInstructions: this program's code needs more time than the bytes, on as many threads as were measured; a floor of
+/// bytes and sums stays what it is.
+enum class Limit : std::uint8_t { kUnknown, kMemory, kCompute, kCache, kInstructions };
 std::string_view LimitName(Limit limit);
 
 /// One line of the bound: a part in one format.

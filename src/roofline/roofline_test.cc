@@ -304,9 +304,11 @@ TEST(Little, BytesInFlightWhereALatencyIsKnown) {
 TEST(Ceilings, OfEveryPartAtEveryNumberOfThreads) {
   Roof roof;
   roof.bandwidth_gb_s = 50;
-  roof.threads = {{1, {30, 100, 1e9}}, {2, {50, 200, 4e9}}};
-  roof.instructions = {{{"lm_head", "Q6_K", 1.2e7, true}, {"norm", "", 5e5, false}, {"quantize", "", 1e5, true}},
-                       {{"lm_head", "Q6_K", 1.2e7, true}, {"attention", "", 3e6, true}}};
+  const auto wide = [](double count) { return chip::VectorCounts::Of(512, count); };
+  roof.threads = {{1, {30, 100, {{128, 2e9}, {512, 1e9}}}}, {2, {50, 200, {{128, 8e9}, {512, 4e9}}}}};
+  roof.instructions = {
+      {{"lm_head", "Q6_K", wide(1.2e7)}, {"norm", "", wide(5e5), 0, false}, {"quantize", "", wide(1e5)}},
+      {{"lm_head", "Q6_K", wide(1.2e7)}, {"attention", "", wide(3e6)}}};
   const Bound bound = ComputeBound(EightB(), roof, {{0, 512}, 1, 0}).value();
   const Part head = PartOf(bound, "lm_head", "Q6_K");
   ASSERT_EQ(head.ceilings.size(), 2U);
@@ -323,6 +325,34 @@ TEST(Ceilings, OfEveryPartAtEveryNumberOfThreads) {
   EXPECT_NEAR(*bound.depths[0].instructions, 1.26e7, 1e-3);
   EXPECT_NEAR(*bound.depths[1].attention_instructions, 3e6, 1e-3);
   EXPECT_NEAR(bound.depths[1].ceilings[1].unpack_floor_ns, 1.5e7 / 4, 1e-3);
+}
+
+TEST(Ceilings, EveryWidthAtItsOwnRate) {
+  const RatesByThreads rates = {{1, {10, {}, {{128, 2e9}, {256, 2e9}, {512, 1e9}}}}};
+  chip::VectorCounts counts = chip::VectorCounts::Of(512, 1000);
+  counts += chip::VectorCounts::Of(128, 1000);
+  const Ceiling ceiling = CeilingsOf(rates, 12000, 0, counts).front();
+  EXPECT_NEAR(ceiling.unpack_floor_ns, 1500, 1e-9);
+  EXPECT_TRUE(ceiling.BindsInstructions()) << "1200 ns for the bytes";
+}
+
+// What binds stands in the first table too, and is decided by the bytes that the code reads.
+TEST(Ceilings, TheLimitIsThatOfTheCode) {
+  Roof roof;
+  roof.bandwidth_gb_s = 50;
+  roof.threads = {{1, {30, 100, {{128, 1e9}}}}, {2, {50, 200, {{128, 2e9}}}}};
+  const double bytes = PartOf(*ComputeBound(EightB(), roof, {}), "lm_head", "Q6_K").bytes;
+  const auto limit = [&](double instructions_ns, double stored_bytes) {
+    roof.instructions = {{{"lm_head", "Q6_K", chip::VectorCounts::Of(128, 2 * instructions_ns), stored_bytes}}};
+    const Bound bound = ComputeBound(EightB(), roof, {}).value();
+    EXPECT_NEAR(*PartOf(bound, "lm_head", "Q6_K").floor_ns, bytes / 50, 1e-3);
+    return PartOf(bound, "lm_head", "Q6_K").limit;
+  };
+  EXPECT_EQ(limit(bytes / 50 * 0.9, 0), Limit::kMemory);
+  EXPECT_EQ(limit(bytes / 50 * 1.1, 0), Limit::kInstructions);
+  EXPECT_EQ(limit(bytes / 50 * 1.1, bytes * 1.2), Limit::kMemory);
+  roof.instructions = {{{"lm_head", "Q6_K", chip::VectorCounts::Of(128, 1e12)}}};
+  EXPECT_EQ(ComputeBound(EightB(), roof, {})->pass.limit, Limit::kInstructions);
 }
 
 TEST(Peaks, EveryFormatHasItsOwn) {

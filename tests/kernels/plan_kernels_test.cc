@@ -188,13 +188,20 @@ TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
     EXPECT_EQ((*costs)[i].now_ns.value_or(0) > 0, kernels[i].steps > 0) << kernels[i].program->name;
     EXPECT_GT((*costs)[i].vector_registers.value_or(0), 0) << kernels[i].program->name;
   }
-  const std::string json = report::KernelListReport(*engine_, *routes, *costs, report::Form::kJson);
+  const auto waits = measure::TimeBarrierWaits(*engine_, 2);
+  ASSERT_TRUE(waits) << waits.error().Message();
+  const std::size_t barriers = engine_->options().threads > 1 ? engine_->phases() : 0;
+  EXPECT_EQ(waits->waits.ns.size(), barriers);
+  EXPECT_EQ(waits->waits.unshared_ns.size(), barriers);
+  EXPECT_EQ(measure::TimeBarrierWaits(*engine_, 2, [] { return true; }).error().code, Code::kInterrupted);
+  const report::RouteList list_of_routes{*routes, {"interrupted for 3 ms"}};
+  const std::string json = report::KernelListReport(*engine_, list_of_routes, *costs, report::Form::kJson);
   EXPECT_NE(json.find("instructions_per_byte"), std::string::npos);
-  EXPECT_NE(report::KernelListReport(*engine_, *routes, *costs, report::Form::kCsv).find("cycles_per_byte"),
+  EXPECT_NE(report::KernelListReport(*engine_, list_of_routes, *costs, report::Form::kCsv).find("cycles_per_byte"),
             std::string::npos);
   EXPECT_NE(json.find("compiler_generated"), std::string::npos);
   EXPECT_NE(json.find("\"route\": \"gate-by-rows\""), std::string::npos) << json;
-  const std::string list = report::KernelListReport(*engine_, *routes, *costs, report::Form::kText);
+  const std::string list = report::KernelListReport(*engine_, list_of_routes, *costs, report::Form::kText);
   EXPECT_NE(list.find("attention-by-heads"), std::string::npos);
   std::istringstream lines(list);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(report::DisplayWidth(line), 80U) << line;
