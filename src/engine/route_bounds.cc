@@ -71,7 +71,8 @@ void FillInWaits(RouteBound& bound, const BarrierWaits& waits) {
     return;
   }
   bound.waits_from = kOfThisPlan;
-  const auto barriers = bound.uses > 0 ? static_cast<double>(bound.uses) : static_cast<double>(waits.unshared_ns.size());
+  const auto barriers =
+      bound.uses > 0 ? static_cast<double>(bound.uses) : static_cast<double>(waits.unshared_ns.size());
   bound.waits_ns = bound.at_most_ns = BarrierWaits::LongestNs(waits.unshared_ns, barriers);
 }
 

@@ -130,6 +130,20 @@ Result<std::vector<KernelCheck>> CheckTurned(const model::Model& model, const ch
   return CheckKernels(*engine, machine, {});
 }
 
+TEST_F(PlanKernelsTest, WaitsAtBarriersAreTimedWithSharedTailsAndWithout) {
+  EXPECT_TRUE(measure::TimeBarrierWaits(*engine_, 2)->waits.ns.empty()) << "one thread waits for nobody";
+  Options options;
+  options.threads = 2;
+  options.context = 128;
+  const auto engine = Engine::Load(*model_, *machine_, options);
+  ASSERT_TRUE(engine) << engine.error().Message();
+  const auto times = measure::TimeBarrierWaits(**engine, 2);
+  ASSERT_TRUE(times) << times.error().Message();
+  EXPECT_EQ(times->waits.ns.size(), (*engine)->phases());
+  EXPECT_EQ(times->waits.unshared_ns.size(), (*engine)->phases());
+  EXPECT_EQ(measure::TimeBarrierWaits(**engine, 2, [] { return true; }).error().code, Code::kInterrupted);
+}
+
 TEST_F(PlanKernelsTest, ChosenGeometriesRunAndAreRight) {
   const auto checks = CheckTurned(*model_, *machine_,
                                   {{"", "lanes=4,chains=2,depth=1"}, {"Q4_K", "scales=bytes,vectors=2,prefetch=1024"}});
@@ -188,12 +202,6 @@ TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
     EXPECT_EQ((*costs)[i].now_ns.value_or(0) > 0, kernels[i].steps > 0) << kernels[i].program->name;
     EXPECT_GT((*costs)[i].vector_registers.value_or(0), 0) << kernels[i].program->name;
   }
-  const auto waits = measure::TimeBarrierWaits(*engine_, 2);
-  ASSERT_TRUE(waits) << waits.error().Message();
-  const std::size_t barriers = engine_->options().threads > 1 ? engine_->phases() : 0;
-  EXPECT_EQ(waits->waits.ns.size(), barriers);
-  EXPECT_EQ(waits->waits.unshared_ns.size(), barriers);
-  EXPECT_EQ(measure::TimeBarrierWaits(*engine_, 2, [] { return true; }).error().code, Code::kInterrupted);
   const report::RouteList list_of_routes{*routes, {"interrupted for 3 ms"}};
   const std::string json = report::KernelListReport(*engine_, list_of_routes, *costs, report::Form::kJson);
   EXPECT_NE(json.find("instructions_per_byte"), std::string::npos);
