@@ -130,18 +130,23 @@ Result<std::vector<KernelCheck>> CheckTurned(const model::Model& model, const ch
   return CheckKernels(*engine, machine, {});
 }
 
-TEST_F(PlanKernelsTest, WaitsAtBarriersAreTimedWithSharedTailsAndWithout) {
-  EXPECT_TRUE(measure::TimeBarrierWaits(*engine_, 2)->waits.ns.empty()) << "one thread waits for nobody";
+TEST_F(PlanKernelsTest, SharedTailsAreBoundedByWhatTokensWaitWithoutThem) {
+  const auto tails = [](const measure::RouteList& routes) {
+    return *std::ranges::find(routes.bounds, kSharedTails, [](const RouteBound& bound) { return bound.route->name; });
+  };
+  const auto alone = measure::BoundRoutes(*engine_, *machine_);
+  ASSERT_TRUE(alone) << alone.error().Message();
+  EXPECT_EQ(tails(*alone).at_most_ns, 0) << "one thread waits for nobody";
   Options options;
   options.threads = 2;
   options.context = 128;
   const auto engine = Engine::Load(*model_, *machine_, options);
   ASSERT_TRUE(engine) << engine.error().Message();
-  const auto times = measure::TimeBarrierWaits(**engine, 2);
-  ASSERT_TRUE(times) << times.error().Message();
-  EXPECT_EQ(times->waits.ns.size(), (*engine)->phases());
-  EXPECT_EQ(times->waits.unshared_ns.size(), (*engine)->phases());
-  EXPECT_EQ(measure::TimeBarrierWaits(**engine, 2, [] { return true; }).error().code, Code::kInterrupted);
+  const auto routes = measure::BoundRoutes(**engine, *machine_);
+  ASSERT_TRUE(routes) << routes.error().Message();
+  EXPECT_GT(tails(*routes).at_most_ns.value_or(0), 0);
+  EXPECT_EQ(tails(*routes).waits_from, "this plan's tokens");
+  EXPECT_EQ(measure::BoundRoutes(**engine, *machine_, [] { return true; }).error().code, Code::kInterrupted);
 }
 
 TEST_F(PlanKernelsTest, ChosenGeometriesRunAndAreRight) {
@@ -189,7 +194,7 @@ TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
   EXPECT_EQ(kernels.size(), engine_->programs().size());
   const auto routes = measure::BoundRoutes(*engine_, *machine_);
   ASSERT_TRUE(routes) << routes.error().Message();
-  for (const RouteBound& bound : *routes) {  // never from a fact about other plans, not even with one thread
+  for (const RouteBound& bound : routes->bounds) {  // never from a fact about other plans, not even with one thread
     EXPECT_NE(bound.waits_from, "barrier_wait_ns") << bound.route->name;
   }
   const auto times = measure::TimeKernels(*engine_, 3);
@@ -202,14 +207,13 @@ TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
     EXPECT_EQ((*costs)[i].now_ns.value_or(0) > 0, kernels[i].steps > 0) << kernels[i].program->name;
     EXPECT_GT((*costs)[i].vector_registers.value_or(0), 0) << kernels[i].program->name;
   }
-  const report::RouteList list_of_routes{*routes, {"interrupted for 3 ms"}};
-  const std::string json = report::KernelListReport(*engine_, list_of_routes, *costs, report::Form::kJson);
+  const std::string json = report::KernelListReport(*engine_, *routes, *costs, report::Form::kJson);
   EXPECT_NE(json.find("instructions_per_byte"), std::string::npos);
-  EXPECT_NE(report::KernelListReport(*engine_, list_of_routes, *costs, report::Form::kCsv).find("cycles_per_byte"),
+  EXPECT_NE(report::KernelListReport(*engine_, *routes, *costs, report::Form::kCsv).find("cycles_per_byte"),
             std::string::npos);
   EXPECT_NE(json.find("compiler_generated"), std::string::npos);
   EXPECT_NE(json.find("\"route\": \"gate-by-rows\""), std::string::npos) << json;
-  const std::string list = report::KernelListReport(*engine_, list_of_routes, *costs, report::Form::kText);
+  const std::string list = report::KernelListReport(*engine_, *routes, *costs, report::Form::kText);
   EXPECT_NE(list.find("attention-by-heads"), std::string::npos);
   std::istringstream lines(list);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(report::DisplayWidth(line), 80U) << line;
