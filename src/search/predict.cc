@@ -77,6 +77,7 @@ std::span<const CoefficientName> CoefficientNames() {
       CoefficientName{"pressure", "more for the registers needed", &Coefficients::pressure},
       CoefficientName{"far", "more for each KiB fetched ahead", &Coefficients::far},
       CoefficientName{"streams", "more for twice the rows of a group", &Coefficients::streams},
+      CoefficientName{"late", "more of the memory's time for what is not fetched ahead", &Coefficients::late},
       CoefficientName{"ahead", "more of the memory's time for prefetches in bursts", &Coefficients::ahead},
       CoefficientName{"overlap", "how far memory, instructions and waits overlap", &Coefficients::overlap},
   };
@@ -176,7 +177,8 @@ Prediction TimeOf(const Work& work, const Coefficients& c) {
   const double rows = std::log2(std::max(1.0, work.rows / kFewRows));
   // The thread with most rows sets the time.
   prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, work.bandwidth_gb_s) * work.busiest *
-                         (1 + c.streams * rows) * (1 + c.ahead * work.burst / (work.burst + kUnderWay)) *
+                         (1 + c.streams * rows) * (1 + c.late / (1 + work.ahead_kib)) *
+                         (1 + c.ahead * work.burst / (work.burst + kUnderWay)) *
                          (1 + c.disorder * work.disorder + c.uneven * work.uneven);
   const double doublings = std::max(0.0, std::log2(work.turn_size / kSmallTurn));
   double wide =

@@ -51,6 +51,7 @@ struct Coefficients {
   double pressure = 0.22;  // more for registers: times the square of those needed over those there
   double far = 0.024;      // more for each KiB that is fetched ahead: it pushes others out of the first cache
   double streams = 0.035;  // more of the memory's time for each doubling of a group's rows beyond four
+  double late = 0.3;       // more of the memory's time for what is not fetched ahead: half of it with the first KiB
   double ahead = 0.06;     // more of the memory's time when a turn's prefetches take all lines that can be under way
   double overlap = 3.7;    // p of (memory^p + compute^p + waits^p)^(1/p): 1 adds, a large one takes the largest
   double spread = 0.3;     // relative half width of the interval that nine of ten lie in

@@ -41,5 +41,20 @@ TEST(PredictTest, OrdersByTimeAndHasAFloor) {
   EXPECT_NEAR(foresight->floor_ns, 4096.0 * 4096 * 4.5 / 8 / 40, 1);
 }
 
+TEST(PredictTest, WhatNobodyAskedForAheadIsLate) {
+  Work work;
+  work.bytes = 40e3;
+  work.bandwidth_gb_s = 40;
+  work.instructions_s = 1e9;
+  const Coefficients coefficients;
+  const auto memory_ns = [&](double ahead_kib) {
+    work.ahead_kib = ahead_kib;
+    return TimeOf(work, coefficients).memory_ns;
+  };
+  EXPECT_NEAR(memory_ns(0), 1000 * (1 + coefficients.late), 1e-6);
+  EXPECT_NEAR(memory_ns(1), 1000 * (1 + coefficients.late / 2), 1e-6);
+  EXPECT_LT(memory_ns(16), memory_ns(1));
+}
+
 }  // namespace
 }  // namespace boltbeam::search
