@@ -7,8 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "boltbeam_program.h"
+#include "gguf/file.h"
+#include "test_model.h"
 
 namespace boltbeam {
 namespace {
@@ -110,6 +113,25 @@ TEST_F(Lab, PriceNeedsNothingButARate) {
     EXPECT_EQ(outcome.status, 2) << nonsense << ": " << outcome.output;
   }
   EXPECT_NE(Run("price --rate 9 --load 2").output.find("load: 2"), std::string::npos);
+  // What it takes for granted, written down, edited and given back.
+  std::string written = Run("price --rate 9 -o json").output;
+  const std::string watts = "\"value\": 500.0";
+  ASSERT_NE(written.find(watts), std::string::npos) << written;
+  written.replace(written.find(watts), watts.size(), "\"value\": 700");
+  std::ofstream(folder_ + "/prices.json") << written;
+  EXPECT_EQ(Json("price --rate 9 --prices " + folder_ + "/prices.json")["inputs"][2]["value"], 700);
+}
+
+TEST_F(Lab, AFlagThatIsNoNumberIsRefusedByName) {
+  const std::string predict = "predict --no-record --ladder " + Rows() + " --bytes ";
+  for (const std::string& command :
+       {predict + "nan", predict + "1e9 --at nan", predict + "1e9 --rate nan", predict + "1e9 --streamed nan",
+        predict + "1e9 --between nan", predict + "1e9 --fixed-ms nan --bandwidth 9", "fit --reached nan " + Rows(),
+        std::string("ladder --synth tiny-llama:Q4_K_M --seconds nan")}) {
+    const ProgramOutcome outcome = Run(command);
+    EXPECT_EQ(outcome.status, 2) << command << ": " << outcome.output;
+    EXPECT_NE(outcome.output.find(": nan; expected a number from"), std::string::npos) << outcome.output;
+  }
 }
 
 TEST_F(Lab, RowsThatAreWrongAreNamed) {
@@ -228,15 +250,75 @@ TEST_F(Lab, AnImportIsTakenOnce) {
   EXPECT_NE(second.output.find("were there already"), std::string::npos);
 }
 
-TEST_F(Lab, AFirstPartAloneSaysWhatItIs) {
+TEST_F(Lab, AHeaderIsEnough) {
+  // The first of three parts, its data not yet there.
+  model::TestModel model("qwen3");
+  model.keys["general.file_type"] = 7U;  // Q8_0
+  const std::vector<std::string> parts = model.WriteParts(folder_, 3);
+  const auto predicted = [&] { return Json("predict " + parts[0] + " --no-record --ladder " + Rows()); };
+  const json whole = predicted();
+  std::filesystem::remove(parts[1]);
+  std::filesystem::remove(parts[2]);
+  std::filesystem::resize_file(parts[0], gguf::File::Open(parts[0], {.one_part = true})->data_offset());
+  const json first = predicted();
+  EXPECT_EQ(first["weight_bytes"], whole["weight_bytes"]);
+  EXPECT_EQ(first["depths"][1]["kv_bytes"], whole["depths"][1]["kv_bytes"]);
+  EXPECT_EQ(first["tok_s"], whole["tok_s"]);
+  const std::string why = first["depths"][0]["extrapolations"][0];
+  EXPECT_NE(why.find("in parts that are not here"), std::string::npos) << why;
+  // What nobody can run is not checked, and no rung of a ladder.
+  EXPECT_EQ(Run("predict " + parts[0] + " --check --ladder " + Rows()).status, 2);
+  EXPECT_EQ(Run("ladder " + parts[0]).status, 1);
+}
+
+TEST_F(Lab, BytesThatAreStatedTakeTheFilesPlace) {
   ASSERT_EQ(Run("synth tiny-llama:Q4_K_M --out " + folder_ + "/model.gguf").status, 0);
-  const ProgramOutcome stated =
-      Run("predict " + folder_ + "/model.gguf --bytes 5e7 --no-record -o json 2>/dev/null --ladder " + Rows());
-  ASSERT_EQ(stated.status, 0) << stated.output;
-  const json document = json::parse(stated.output);
+  const json document = Json("predict " + folder_ + "/model.gguf --bytes 5e7 --no-record --ladder " + Rows());
   EXPECT_EQ(document["weight_bytes"], 5e7);
   EXPECT_EQ(document["architecture"], "llama");
   EXPECT_EQ(Run("predict tiny-llama:Q4_K_M --bytes 5e7 --ladder " + Rows()).status, 2);
+}
+
+// Another release of a program is another line. The one that ran last foretells, and any can be asked for.
+TEST_F(Lab, ThereAreSeveralLines) {
+  const std::string file = folder_ + "/several.jsonl";
+  std::ofstream rows(file);
+  for (const auto& [release, threads, date, ms] :
+       {std::tuple("1.0", 2, "2026-10-01T10:00:00Z", 5.0), std::tuple("1.1", 2, "2026-11-01T10:00:00Z", 1.0)}) {
+    for (int i = 1; i <= 4; ++i) {
+      const double seconds = ms * 1e-3 + i / 100.0 + 1e-6 * (i % 2);
+      rows << json{{"experiment", "ladder"},
+                   {"alias", "here"},
+                   {"device", "a chip"},
+                   {"model", "m" + std::to_string(i)},
+                   {"engine", "runner"},
+                   {"engine_version", release},
+                   {"threads", threads},
+                   {"date", date},
+                   {"weight_bytes_per_token", 1e9 * i},
+                   {"generation_tps", 1 / seconds}}
+           << "\n";
+    }
+  }
+  rows.close();
+  const std::string predict = "predict --bytes 2e9 --no-record --ladder " + file;
+  EXPECT_NEAR(Json(predict)["fixed_ms"].get<double>(), 1, 0.01);
+  EXPECT_NE(Run(predict).output.find("rows of runner 1.0 are not used"), std::string::npos);
+  EXPECT_NEAR(Json(predict + " --line 'runner 1.0'")["fixed_ms"].get<double>(), 5, 0.01);
+  EXPECT_EQ(Json("fit " + file)["machines"].size(), 2U);
+  EXPECT_EQ(Json("card --line 'runner 1.1' " + file)["cards"].size(), 1U);
+  const std::string table = Run("fit " + file).output;
+  EXPECT_NE(table.find("runner 1.0"), std::string::npos) << table;
+  // Other threads are no release: somebody has to say which.
+  std::ofstream(file, std::ios::app) << std::ifstream(Rows()).rdbuf();
+  const ProgramOutcome several = Run(predict);
+  EXPECT_EQ(several.status, 2);
+  EXPECT_NE(
+      several.output.find("--line: 2 lines; expected a text that only one has: here, a chip, runner 1.1, 2 threads"),
+      std::string::npos)
+      << several.output;
+  EXPECT_NEAR(Json(predict + " --line office")["fixed_ms"].get<double>(), 1.67, 0.1);
+  EXPECT_EQ(Run("fit --line nothing " + file).status, 2);
 }
 
 // Beyond M* more sequences make no more tokens, and bound says where that is.

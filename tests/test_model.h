@@ -72,6 +72,29 @@ class TestModel {
     return path_.string();
   }
 
+  /// Writes it as a split model, its tensors shared out over the parts; with_first: the first part has some, too. Gives
+  /// the parts' paths; they stay.
+  std::vector<std::string> WriteParts(const std::string& folder, std::uint32_t parts, bool with_first = true) {
+    const std::vector<gguf::Writer::Tensor> all = tensors;
+    const std::map<std::string, Value> own = keys;
+    keys["split.count"] = parts;
+    keys["split.tensors.count"] = static_cast<std::uint32_t>(all.size());
+    std::vector<std::string> paths;
+    const std::size_t sharers = parts - (with_first ? 0 : 1);
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      const std::size_t share = part - (with_first ? 0 : std::min(part, 1U));
+      const std::size_t begin = all.size() * share / sharers;
+      const std::size_t end = part == 0 && !with_first ? begin : all.size() * (share + 1) / sharers;
+      keys["split.no"] = part;
+      tensors.assign(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end));
+      paths.push_back(folder + "/m-0000" + std::to_string(part + 1) + "-of-0000" + std::to_string(parts) + ".gguf");
+      std::filesystem::rename(Write(), paths.back());
+    }
+    tensors = all;
+    keys = own;
+    return paths;
+  }
+
   std::map<std::string, Value> keys;
   std::vector<gguf::Writer::Tensor> tensors;
   std::function<std::vector<std::byte>(const gguf::Writer::Tensor&)> fill;  // its data; none: holes

@@ -21,7 +21,7 @@ void AddFit(CLI::App& app, Globals& globals) {
       ->type_name("FILE");
   line->Add(*command);
   command->add_option("--reached", line->options.reached_gb_s, "GB/s that another kernel reached on this machine")
-      ->check(CLI::PositiveNumber);
+      ->check(NumberFrom(kLeastGbS, kMostGbS));
   AddOutputFlags(*command, globals, report::FormNames());
   command->callback([line, &globals] { Finish(globals, Fit(globals, *line)); });
 }

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <set>
 
 #include "base/hash.h"
 #include "base/paths.h"
@@ -21,14 +21,31 @@ namespace {
 constexpr std::uint64_t kBeyondCaches = std::uint64_t{1} << 40;
 
 /// What tells one line from another.
-std::string Described(const lab::MachineFit& fit) {
+std::string Described(const lab::MachineFit& fit, bool has_release = true) {
   std::string text = fit.alias + ", " + fit.device;
-  if (!fit.engine.empty()) text += ", " + fit.engine + (fit.engine_version.empty() ? "" : " " + fit.engine_version);
+  if (!fit.engine.empty()) text += ", " + fit.engine;
+  if (has_release && !fit.engine_version.empty()) text += " " + fit.engine_version;
   if (fit.threads > 0) text += fmt::format(", {} threads", fit.threads);
   if (fit.isa != "native") text += ", isa " + fit.isa;
   if (fit.cache != "f16") text += ", cache " + fit.cache;
   if (!fit.setup.empty()) text += ", " + fit.setup;
   return text;
+}
+
+/// Of several releases of a program the one that ran last: another may move either number.
+void KeepNewestReleases(std::vector<lab::MachineFit>& fits) {
+  std::set<std::string> older;
+  for (const lab::MachineFit& fit : fits) {
+    const auto newer = std::ranges::find_if(fits, [&](const lab::MachineFit& other) {
+      return Described(other, false) == Described(fit, false) && other.engine_version != fit.engine_version &&
+             other.date > fit.date;
+    });
+    if (newer == fits.end() || older.contains(Described(fit))) continue;
+    older.insert(Described(fit));
+    Note(fmt::format("rows of {} {} are not used, those of {} are newer (--line chooses others)", fit.engine,
+                     fit.engine_version, newer->engine_version));
+  }
+  std::erase_if(fits, [&](const lab::MachineFit& fit) { return older.contains(Described(fit)); });
 }
 
 /// What chooses the model's kernels, for comparing: "default", or a hash of all the choices of plans and flags.
@@ -55,9 +72,14 @@ Result<std::string> LlamaVersion(const std::string& program) {
 
 }  // namespace
 
-Result<void> RefuseNan(const char* flag, double value) {
-  if (!std::isnan(value)) return {};
-  return Fail(Code::kUsage, flag, "nan", "a number");
+CLI::Validator NumberFrom(double least, double most) {
+  const auto check = [=](const std::string& text) -> std::string {
+    double value = 0;
+    const bool is_number = CLI::detail::lexical_cast(text, value);
+    if (is_number && value >= least && value <= most) return "";
+    return fmt::format("{}; expected a number from {:g} to {:g}", text, least, most);
+  };
+  return {check, fmt::format("FLOAT in [{:g} - {:g}]", least, most)};
 }
 
 std::string HostName() {
@@ -72,8 +94,12 @@ std::string LadderFile(const Globals& globals) {
 void LineFlags::Add(CLI::App& command) {
   command.add_option("--alias", alias, "Only rows of this machine");
   command.add_option("--program", program, "Only rows of this program, such as boltbeam");
+  command
+      .add_option("--line", line,
+                  "Only lines with this text in what names them: machine, chip, program and release, threads, settings")
+      ->type_name("TEXT");
   command.add_option("--confidence", options.confidence, "The chance that an interval holds")
-      ->check(CLI::Range(0.5, 0.999))
+      ->check(NumberFrom(0.5, 0.999))
       ->capture_default_str();
   command
       .add_option(
@@ -89,17 +115,16 @@ void LineFlags::Add(CLI::App& command) {
       .add_option_function<double>(
           "--between", [this](double percent) { options.between = percent / 100; },
           "Percent (standard deviation) by which another session differs, where the rows hold fewer than three (5)")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(NumberFrom(0, 100))
       ->type_name("PCT");
   command.add_option("--streamed", options.streamed_gb_s, "GB/s that a mere stream reads, instead of the rows'")
-      ->check(CLI::PositiveNumber);
+      ->check(NumberFrom(kLeastGbS, kMostGbS));
   command.add_option("--published", options.published_gb_s, "GB/s of the data sheet, instead of the rows'")
-      ->check(CLI::PositiveNumber);
+      ->check(NumberFrom(kLeastGbS, kMostGbS));
 }
 
 Result<std::vector<lab::MachineFit>> LineFlags::Fits(const Globals& globals) const {
   lab::FitOptions fit_options = options;
-  BOLTBEAM_TRY(RefuseNan("--confidence", options.confidence));
   if (noise != "auto") fit_options.noise = noise == "relative" ? lab::Noise::kRelative : lab::Noise::kConstant;
   if (scale != "auto") fit_options.scale = scale == "none" ? lab::Scale::kNone : lab::Scale::kStreamed;
   std::vector<lab::Row> rows;
@@ -116,11 +141,18 @@ Result<std::vector<lab::MachineFit>> LineFlags::Fits(const Globals& globals) con
       if (is_wanted) rows.push_back(std::move(row));
     }
   }
-  return lab::FitMachines(rows, fit_options);
+  BOLTBEAM_ASSIGN(std::vector<lab::MachineFit> fits, lab::FitMachines(rows, fit_options));
+  if (line.empty()) return fits;
+  std::vector<std::string> names;
+  for (const lab::MachineFit& fit : fits) names.push_back(Described(fit));
+  std::erase_if(fits, [&](const lab::MachineFit& fit) { return !Described(fit).contains(line); });
+  if (!fits.empty()) return fits;
+  return Fail(Code::kUsage, "--line", line, fmt::format("a text in one of: {}", fmt::join(names, "; ")));
 }
 
 Result<lab::MachineFit> LineFlags::OneFit(const Globals& globals) const {
   BOLTBEAM_ASSIGN(std::vector<lab::MachineFit> fits, Fits(globals));
+  KeepNewestReleases(fits);
   std::vector<std::string> kinds;
   for (const lab::MachineFit& fit : fits) {
     if (std::ranges::find(kinds, Described(fit)) == kinds.end()) kinds.push_back(Described(fit));
@@ -131,8 +163,8 @@ Result<lab::MachineFit> LineFlags::OneFit(const Globals& globals) const {
     return std::pair(one.points.size(), other.depth) > std::pair(other.points.size(), one.depth);
   };
   if (kinds.size() == 1) return std::move(*std::ranges::min_element(fits, better));
-  return Fail(Code::kUsage, "--alias, --program", fmt::format("{} lines", kinds.size()),
-              fmt::format("rows of one of: {}", fmt::join(kinds, "; ")));
+  return Fail(Code::kUsage, "--line", fmt::format("{} lines", kinds.size()),
+              fmt::format("a text that only one has: {}", fmt::join(kinds, "; ")));
 }
 
 Result<std::unique_ptr<MemoryProbe>> MemoryProbe::Create(const Globals& globals, std::uint32_t threads) {

@@ -14,16 +14,19 @@
 
 namespace boltbeam::app {
 
+/// GB/s that a flag may state.
+inline constexpr double kLeastGbS = 1e-3, kMostGbS = 1e7;
+
 /// Which rows make a line, and how it is drawn through them.
 struct LineFlags {
   std::vector<std::string> files;  // of rows; none: the ladder's own file
-  std::string alias, program, scale = "auto", noise = "auto";
+  std::string alias, program, line, scale = "auto", noise = "auto";
   lab::FitOptions options;
 
   void Add(CLI::App& command);
   /// Every line of the files that the filters leave.
   [[nodiscard]] Result<std::vector<lab::MachineFit>> Fits(const Globals& globals) const;
-  /// The only one of them; kUsage lists what to choose from.
+  /// The only one of them, of several releases of a program the newest; kUsage lists what to choose from.
   [[nodiscard]] Result<lab::MachineFit> OneFit(const Globals& globals) const;
 };
 
@@ -51,8 +54,8 @@ struct RunnerFlags {
                                                                        std::uint64_t depth) const;
 };
 
-/// nan is no range's and would slip through a comparison: kUsage names the flag.
-Result<void> RefuseNan(const char* flag, double value);
+/// Of a flag: a number from least to most. CLI11's own Range lets nan through, which no comparison refuses.
+CLI::Validator NumberFrom(double least, double most);
 
 /// This host's name: the alias of a machine that nobody named.
 std::string HostName();

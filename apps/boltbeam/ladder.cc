@@ -139,8 +139,6 @@ Result<void> Climb(const Globals& globals, Arguments arguments, const std::strin
 
 Result<void> Ladder(const Globals& globals, const Arguments& arguments) {
   const std::string file = arguments.file.empty() ? LadderFile(globals) : arguments.file;
-  BOLTBEAM_TRY(RefuseNan("--seconds", arguments.options.visit.seconds));
-  BOLTBEAM_TRY(RefuseNan("--budget", arguments.options.budget_s));
   if (!arguments.imports.empty()) {
     BOLTBEAM_TRY(Import(arguments, file));
     if (arguments.models.empty() && arguments.synth.empty()) return WriteOutput(globals, file + "\n");
@@ -170,18 +168,18 @@ void AddLadder(CLI::App& app, Globals& globals) {
   command->add_option("--file", arguments->file, "Where rows are added (ladder.jsonl in the data folder)");
   command->add_option("--alias", options.alias, "This machine's name in the rows")->capture_default_str();
   command->add_option("--published", options.published_gb_s, "GB/s of this machine's data sheet")
-      ->check(CLI::PositiveNumber);
+      ->check(NumberFrom(kLeastGbS, kMostGbS));
   command->add_option("--passes", options.passes, "Visits to each model")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--seconds", options.visit.seconds, "Of windows, at each visit of this engine")
-      ->check(CLI::Range(0.01, 600.0))
+      ->check(NumberFrom(0.01, 600))
       ->capture_default_str();
   command->add_option("-d,--depth", options.visit.depth, "Tokens already in the context")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   command->add_option("--budget", options.budget_s, "Begin no visit after so many seconds (0: no limit)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NumberFrom(0, 1e9))
       ->capture_default_str();
   arguments->runners.Add(*command);
   command->add_option("--out", globals.out_file, "Write the file's name to FILE instead of stdout");

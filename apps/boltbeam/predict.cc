@@ -34,11 +34,11 @@ Result<lab::ModelFacts> FactsOf(const Arguments& arguments) {
   if (arguments.bytes > 0 && !arguments.model.empty() && lab::IsShapeName(arguments.model)) {
     return Fail(Code::kUsage, "--bytes", "a shape, whose bytes are known", "one of both, or a file beside it");
   }
-  if (arguments.bytes > 0 && !arguments.model.empty()) return lab::ReadModelFacts(arguments.model, arguments.bytes);
+  if (arguments.bytes > 0 && !arguments.model.empty()) return lab::ReadHeaderFacts(arguments.model, arguments.bytes);
   if (arguments.bytes > 0) return lab::StatedFacts(arguments.bytes);
   if (arguments.model.empty()) return Fail(Code::kUsage, "predict", "no model", "a GGUF file, NAME:TYPE, or --bytes");
   if (lab::IsShapeName(arguments.model)) return lab::ShapeFacts(arguments.model, arguments.layers);
-  return lab::ReadModelFacts(arguments.model);
+  return lab::ReadHeaderFacts(arguments.model);
 }
 
 /// A line that somebody states has no scatter, so its forecasts have no interval.
@@ -173,7 +173,7 @@ void AddPredict(CLI::App& app, Globals& globals) {
       ->add_option("model", arguments->model, "A GGUF file (its header is enough), or a shape such as qwen3-8b:Q4_K_M")
       ->type_name("MODEL");
   command->add_option("--bytes", arguments->bytes, "Bytes that a token reads: instead of a model, or of a file's own")
-      ->check(CLI::Range(1.0, 1e15));
+      ->check(NumberFrom(1, 1e15));
   command->add_option("--layers", arguments->layers, "Of a shape: only N layers")->check(CLI::Range(1, 1024));
   command
       ->add_option("--ladder", arguments->line.files, "Rows of a ladder (those of `boltbeam ladder`); may be repeated")
@@ -181,9 +181,9 @@ void AddPredict(CLI::App& app, Globals& globals) {
       ->type_name("FILE");
   arguments->line.Add(*command);
   CLI::Option* fixed = command->add_option("--fixed-ms", arguments->fixed_ms, "Instead of a ladder: ms of each token")
-                           ->check(CLI::Range(0.0, 1e6));
+                           ->check(NumberFrom(0, 1e6));
   CLI::Option* bandwidth = command->add_option("--bandwidth", arguments->bandwidth_gb_s, "and GB/s of its bytes")
-                               ->check(CLI::Range(1e-3, 1e7));
+                               ->check(NumberFrom(kLeastGbS, kMostGbS));
   fixed->needs(bandwidth);
   command->add_option("-d,--depth", arguments->options.depths, "Tokens in the context; a list by comma")
       ->delimiter(',')
@@ -191,12 +191,12 @@ void AddPredict(CLI::App& app, Globals& globals) {
       ->default_str("0,512,4096")
       ->type_name("N,...");
   command->add_option("--at", arguments->options.at_gb_s, "GB/s that the memory streams then, instead of the ladder's")
-      ->check(CLI::PositiveNumber);
+      ->check(NumberFrom(kLeastGbS, kMostGbS));
   command->add_option("--rate", arguments->rate_tok_s, "A rate somebody states: can the memory deliver it?")
-      ->check(CLI::PositiveNumber);
+      ->check(NumberFrom(1e-6, 1e9));
   command->add_flag("--check", arguments->is_checked, "Run the model then, and record the miss");
   command->add_option("--seconds", arguments->visit.seconds, "Of windows, at each depth that is checked")
-      ->check(CLI::Range(0.01, 600.0))
+      ->check(NumberFrom(0.01, 600))
       ->capture_default_str();
   command->add_flag("--no-record", arguments->no_record, "Write nothing to the ledger");
   arguments->runners.Add(*command);

@@ -128,7 +128,7 @@ Result<File> File::OpenPart(const std::string& path, const OpenOptions& options)
 Result<File> File::OpenOrThrow(const std::string& path, const OpenOptions& options) {
   BOLTBEAM_ASSIGN(File file, OpenPart(path, options));
   BOLTBEAM_ASSIGN(const bool is_part, IsPart(file));
-  if (!is_part) return file;
+  if (!is_part || options.one_part) return file;
   return OpenParts(std::move(file), options);
 }
 

@@ -68,6 +68,8 @@ std::string_view TypeName(ValueType type);
 struct OpenOptions {
   bool strict = false;       // warnings become errors, and padding is read and must be zero
   bool allow_sparse = true;  // a file with holes holds shapes, not weights: false refuses it
+  bool header_only = false;  // for shapes alone: the file may end before its data do
+  bool one_part = false;     // of a split model this file alone, whatever else is there
   std::uint64_t metadata_limit_bytes = std::uint64_t{512} << 20;  // of names and texts kept in memory
 };
 

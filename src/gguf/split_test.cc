@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -121,6 +122,31 @@ TEST(PartName, IsReadAndWritten) {
   EXPECT_EQ(name->Path(11), "folder/a-b-00011-of-00013.gguf");
   for (const char* other : {"", "a.gguf", "a-1-of-2.gguf", "a-00001-of-00002.gguf.part", "a-0000x-of-00002.gguf"}) {
     EXPECT_FALSE(ParsePartName(other)) << other;
+  }
+}
+
+TEST_F(SplitTest, OnePartAlone) {
+  Write({{"m-00001-of-00003.gguf", SplitModel().at("m-00001-of-00003.gguf")}});
+  const std::string first = Path("m-00001-of-00003.gguf");
+  EXPECT_EQ(File::Open(first).error().code, Code::kGgufSplitMissing);
+  const auto alone = File::Open(first, {.one_part = true});
+  ASSERT_TRUE(alone) << alone.error().Message();
+  EXPECT_EQ(alone->parts(), 1U);
+  EXPECT_EQ(alone->GetUnsigned("split.tensors.count"), 6U);
+}
+
+TEST_F(SplitTest, AHeaderAloneHasShapesAndNoData) {
+  Write({{"whole.gguf", WholeModel()}});
+  const File whole = File::Open(Path("whole.gguf")).value();
+  for (const std::uint64_t bytes : {whole.data_offset() + 1, whole.data_offset(), whole.data_offset() - 1}) {
+    fs::resize_file(Path("whole.gguf"), bytes);
+    EXPECT_FALSE(File::Open(Path("whole.gguf")));
+    const auto cut = File::Open(Path("whole.gguf"), {.header_only = true});
+    ASSERT_TRUE(cut) << bytes << ": " << cut.error().Message();
+    ASSERT_EQ(cut->tensors().size(), whole.tensors().size());
+    EXPECT_EQ(cut->tensors().back().bytes, whole.tensors().back().bytes);
+    std::array<std::byte, 4> data{};
+    EXPECT_EQ(cut->Read(cut->tensors().back().file_offset, data).error().code, Code::kFileRead);
   }
 }
 

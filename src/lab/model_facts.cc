@@ -8,12 +8,10 @@
 #include <map>
 #include <memory>
 
-#include "base/hash.h"
 #include "formats/format.h"
 #include "gguf/file.h"
-#include "gguf/split_name.h"
+#include "lab/split_facts.h"
 #include "model/census.h"
-#include "model/synth.h"
 #include "model/token_graph.h"
 
 namespace boltbeam::lab {
@@ -26,12 +24,6 @@ std::uint64_t Parameter(const gguf::File& file, const std::string& architecture,
   const std::string name = fmt::format("{}.{}", architecture, key);
   if (file.Find(name) == nullptr) return 0;
   return file.GetUnsigned(name).value_or(0);
-}
-
-std::string HeaderSha256(const gguf::File& file) {
-  std::string bytes(file.data_offset(), '\0');
-  if (!file.Read(0, std::as_writable_bytes(std::span(bytes)))) return "";
-  return base::Sha256Hex(bytes);
 }
 
 /// The format with most bytes in the layers' tables: of a small model's file the vocabulary may be the larger part, and
@@ -124,56 +116,18 @@ Result<ModelFacts> FactsByNames(const gguf::File& file) {
   return facts;
 }
 
-std::string FileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
-
-/// A split model of which parts are missing: which, and what to do.
-Error TellMissing(const std::string& path, Error error) {
-  const std::optional<gguf::PartName> name = gguf::ParsePartName(path);
-  if (!name) return error;
-  std::string missing;
-  constexpr std::size_t kNamed = 4;
-  std::size_t count = 0;
-  std::error_code ignored;
-  for (std::uint32_t part = 1; part <= name->count; ++part) {
-    if (std::filesystem::exists(name->Path(part), ignored)) continue;
-    if (++count <= kNamed) missing += (count == 1 ? "" : ", ") + FileName(name->Path(part));
-  }
-  if (count > kNamed) missing += fmt::format(" and {} more", count - kNamed);
-  error.where = path;
-  error.found = fmt::format("{} of {} parts, each with tables of its own; missing: {}", name->count - count,
-                            name->count, missing);
-  error.expected =
-      "the other parts (the beginning of each is enough: truncate -s BYTES FILE gives it its length), or beside the "
-      "file "
-      "--bytes N, what a token reads of all parts";
-  return error;
-}
-
 /// What a model loader may refuse in a file that is sound as a container.
 bool IsUnknownKind(Code code) { return CodeGroup(code) == Group::kUnsupported || code == Code::kModelUnknownTensor; }
 
-std::unexpected<Error> WithHint(Error error) {
-  if (error.code == Code::kGgufTruncated || error.code == Code::kGgufTensorBounds) {
-    error.expected += "; the beginning of a download is enough once it has the file's length: truncate -s BYTES FILE";
-  }
-  return std::unexpected(std::move(error));
-}
-
-}  // namespace
-
-Result<ModelFacts> ReadModelFacts(const std::string& path) {
-  Result<model::Model> model = model::Model::Load(path);
-  if (!model && model.error().code == Code::kGgufSplitMissing) {
-    return std::unexpected(TellMissing(path, std::move(model).error()));
-  }
-  if (!model && !IsUnknownKind(model.error().code)) return WithHint(std::move(model).error());
+Result<ModelFacts> FactsOfFile(const std::string& path, const gguf::OpenOptions& options) {
+  Result<model::Model> model = model::Model::Load(path, options);
+  if (!model && !IsUnknownKind(model.error().code)) return std::unexpected(std::move(model).error());
   Result<ModelFacts> facts;
   if (model) {
     facts = FactsOf(std::move(*model));
   } else {
-    const Result<gguf::File> file = gguf::File::Open(path);
-    if (!file) return WithHint(file.error());
-    facts = FactsByNames(*file);
+    BOLTBEAM_ASSIGN(const gguf::File file, gguf::File::Open(path, options));
+    facts = FactsByNames(file);
   }
   if (!facts) return facts;
   facts->path = path;
@@ -181,31 +135,52 @@ Result<ModelFacts> ReadModelFacts(const std::string& path) {
   return facts;
 }
 
-Result<ModelFacts> ReadModelFacts(const std::string& path, double stated_bytes) {
-  Result<ModelFacts> facts = ReadModelFacts(path);
+}  // namespace
+
+Result<ModelFacts> ReadModelFacts(const std::string& path) {
+  Result<ModelFacts> facts = FactsOfFile(path, {});
+  if (!facts && facts.error().code == Code::kGgufSplitMissing) return NameMissingParts(path, std::move(facts).error());
+  return facts;
+}
+
+Result<ModelFacts> ReadHeaderFacts(const std::string& path) {
+  Result<ModelFacts> facts = FactsOfFile(path, {.header_only = true});
+  if (!facts && facts.error().code == Code::kGgufSplitMissing) return FactsOfFirstPart(path, std::move(facts).error());
+  return facts;
+}
+
+Result<ModelFacts> ReadHeaderFacts(const std::string& path, double stated_bytes) {
+  Result<ModelFacts> facts = ReadHeaderFacts(path);
   if (!facts && facts.error().code != Code::kGgufSplitMissing) return facts;
-  if (!facts) {  // its parts are not all there: nothing but the name is known
+  if (!facts) {
     facts = StatedFacts(stated_bytes);
     facts->name = FileName(path);
     return facts;
   }
   facts->weight_bytes = stated_bytes;
   facts->bytes_from = "the command line";
+  facts->unseen_bytes = facts->unseen_half_bytes = 0;
+  return facts;
+}
+
+Result<ModelFacts> FactsOfPlan(const model::SynthPlan& plan) {
+  std::error_code ignored;
+  model::SynthOptions options;
+  options.sparse = true;
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path(ignored) / fmt::format("boltbeam-shape-{}.gguf", getpid());
+  const Result<void> written = model::WriteSynth(plan, file.string(), options);
+  Result<model::Model> model = written ? model::Model::Load(file.string()) : std::unexpected(written.error());
+  Result<ModelFacts> facts = model ? Result<ModelFacts>(FactsOf(std::move(*model))) : std::unexpected(model.error());
+  std::filesystem::remove(file, ignored);
   return facts;
 }
 
 Result<ModelFacts> ShapeFacts(std::string_view spec, std::uint32_t layers) {
   model::SynthOptions options;
   options.layers = layers;
-  options.sparse = true;
   BOLTBEAM_ASSIGN(const model::SynthPlan plan, model::PlanSynth(spec, options));
-  std::error_code ignored;
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path(ignored) / fmt::format("boltbeam-shape-{}-{}.gguf", getpid(), layers);
-  const Result<void> written = model::WriteSynth(plan, file.string(), options);
-  Result<model::Model> model = written ? model::Model::Load(file.string()) : std::unexpected(written.error());
-  Result<ModelFacts> facts = model ? Result<ModelFacts>(FactsOf(std::move(*model))) : std::unexpected(model.error());
-  std::filesystem::remove(file, ignored);
+  Result<ModelFacts> facts = FactsOfPlan(plan);
   if (!facts) return facts;
   facts->name = layers == 0 ? std::string(spec) : fmt::format("{}/{}", spec, layers);
   facts->bytes_from = "the shape that synth knows";

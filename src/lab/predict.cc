@@ -10,6 +10,7 @@
 
 #include "base/version.h"
 #include "measure/environment.h"
+#include "roofline/formulas.h"
 
 namespace boltbeam::lab {
 namespace {
@@ -24,6 +25,7 @@ std::vector<std::string> Extrapolations(const MachineFit& fit, const ModelFacts&
                                         const CacheCost& cost, double added_bytes) {
   std::vector<std::string> beyond;
   const double least = fit.points.front().bytes, most = fit.points.back().bytes;
+  if (model.unseen_bytes > 0) beyond.push_back(model.unseen);
   if (forecast.bytes > most * (1 + kEdge)) {
     beyond.push_back(fmt::format("{:.2f} times the bytes of the largest model", forecast.bytes / most));
   }
@@ -54,26 +56,33 @@ std::vector<std::string> Extrapolations(const MachineFit& fit, const ModelFacts&
 
 /// What a token takes more at that memory speed than at the ladder's.
 double MemoryShift(const MachineFit& fit, double bytes, double gb_s) {
-  return fit.memory_factor * bytes / 1e9 * (1 / gb_s - 1 / *fit.reference_gb_s);
+  return roofline::MemoryShiftS(fit.memory_factor, bytes, *fit.reference_gb_s, gb_s);
+}
+
+/// The variance whose interval has that half-width.
+Variance OfHalfWidth(double half, double confidence) {
+  const std::array unit = {Variance{1, std::numeric_limits<double>::infinity()}};
+  const double sigma = half / HalfWidth(unit, confidence);
+  return {sigma * sigma, unit[0].freedom};
 }
 
 /// What is not known of the cache's bytes: from rows, or as half-width all of what they are taken to cost.
 Variance OfDepth(const MachineFit& fit, const CacheCost& cost, double added_bytes, double confidence) {
   const double added_s = added_bytes / fit.line.bandwidth_bytes_s();
   if (cost.pairs > 0) return {cost.spread.value * added_s * added_s, cost.spread.freedom};
-  const std::array unit = {Variance{1, std::numeric_limits<double>::infinity()}};
-  const double sigma = added_s / HalfWidth(unit, confidence);
-  return {sigma * sigma, unit[0].freedom};
+  return OfHalfWidth(added_s, confidence);
 }
 
 /// Both intervals about the estimate.
-void Widen(const MachineFit& fit, const Variance& of_depth, double confidence, Forecast& forecast) {
+void Widen(const MachineFit& fit, const ModelFacts& model, const Variance& of_depth, double confidence,
+           Forecast& forecast) {
   const double expected = forecast.seconds.estimate, square = expected * expected;
   forecast.in_session = forecast.seconds = {expected, 0, std::numeric_limits<double>::infinity()};
   if (!fit.line.HasIntervals()) return;
-  const std::array own = {fit.line.PredictVariance(forecast.bytes), of_depth};
+  const std::array own = {fit.line.PredictVariance(forecast.bytes),
+                          OfHalfWidth(model.unseen_half_bytes / fit.line.bandwidth_bytes_s(), confidence), of_depth};
   const Variance &spread = fit.sessions.spread, &of_model = fit.sessions.of_model;
-  const std::array all = {own[0], own[1], Variance{square * spread.value, spread.freedom},
+  const std::array all = {own[0], own[1], own[2], Variance{square * spread.value, spread.freedom},
                           Variance{square * of_model.value, of_model.freedom}};
   const double inner = HalfWidth(own, confidence), outer = HalfWidth(all, confidence);
   forecast.in_session = {expected, expected - inner, expected + inner};
@@ -133,7 +142,7 @@ Result<std::vector<Forecast>> Predict(const MachineFit& fit, const ModelFacts& m
     forecast.seconds.estimate =
         fit.line.SecondsAt(forecast.bytes) + (cost.factor - 1) * added_bytes / fit.line.bandwidth_bytes_s();
     if (options.at_gb_s) forecast.seconds.estimate += MemoryShift(fit, forecast.bytes, *options.at_gb_s);
-    Widen(fit, OfDepth(fit, cost, added_bytes, options.confidence), options.confidence, forecast);
+    Widen(fit, model, OfDepth(fit, cost, added_bytes, options.confidence), options.confidence, forecast);
     forecast.extrapolations = Extrapolations(fit, model, forecast, cost, added_bytes);
     if (added_bytes != 0 && cost.pairs > 0) {
       forecast.notes.push_back(fmt::format("a byte of the cache costs {:.2f} times one of weights, by {} pairs of rows",

@@ -1,10 +1,8 @@
 #include "lab/predict.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "test_model.h"
 
@@ -31,102 +29,6 @@ std::vector<Row> Ladder() {
 }
 
 MachineFit Fit(const std::vector<Row>& rows = Ladder()) { return FitMachines(rows, {}).value().front(); }
-
-TEST(ModelFacts, OfAFileOfAKnownArchitecture) {
-  const ModelFacts facts = ReadModelFacts(model::Qwen3EightB().Write()).value();
-  EXPECT_EQ(facts.weight_bytes, 4670533632);
-  EXPECT_EQ(facts.kv_bytes(512, {}), 75497472);
-  EXPECT_EQ(facts.architecture, "qwen3");
-  EXPECT_EQ(facts.quantization, "Q4_K");
-  EXPECT_EQ(facts.layers, 36U);
-  EXPECT_EQ(facts.header_sha256.size(), 64U);
-}
-
-TEST(ModelFacts, OfAShapeWithoutAFile) {
-  const ModelFacts facts = ShapeFacts("qwen3-8b:Q4_K_M").value();
-  EXPECT_EQ(facts.weight_bytes, 4670533632);
-  EXPECT_EQ(facts.kv_bytes(512, {}), 75497472);
-  EXPECT_LT(ShapeFacts("qwen3-8b:Q4_K_M", 12)->weight_bytes, 2.1e9);
-  EXPECT_EQ(ShapeFacts("nobody-8b:Q4_K_M").error().code, Code::kSynthName);
-  EXPECT_TRUE(IsShapeName("qwen3-8b:Q4_K_M"));
-  EXPECT_FALSE(IsShapeName("folder/model.gguf"));
-}
-
-TEST(ModelFacts, OfAnArchitectureThatNobodyKnows) {
-  model::TestModel model("newfangled");
-  const ModelFacts dense = ReadModelFacts(model.Write()).value();
-  EXPECT_NE(dense.bytes_from.find("newfangled"), std::string::npos);
-  EXPECT_EQ(dense.kv_bytes(0, {}), 0);
-  EXPECT_FALSE(dense.kv_bytes(512, {}));
-  // Eight experts of which two are used: a quarter of their bytes are read.
-  model::TestModel mixture("newfangled");
-  mixture.Set("expert_count", 8U);
-  mixture.Set("expert_used_count", 2U);
-  mixture.AddTable("blk.0.ffn_up_exps.weight", "Q8_0", {256, 512, 8});
-  const ModelFacts sparse = ReadModelFacts(mixture.Write()).value();
-  EXPECT_EQ(sparse.experts, 8U);
-  EXPECT_NEAR(sparse.weight_bytes - dense.weight_bytes, 256 * 512 * 2 * 34.0 / 32, 1);
-  mixture.Set("expert_used_count", 9U);
-  EXPECT_EQ(ReadModelFacts(mixture.Write()).error().code, Code::kModelExpertCount);
-}
-
-TEST(ModelFacts, AFileThatIsNotWhole) {
-  const std::string path = model::TestModel("qwen3").Write();
-  const auto missing = ReadModelFacts(path);  // the model above is gone
-  EXPECT_EQ(missing.error().code, Code::kFileNotFound);
-}
-
-/// A model in three files, written into a folder: its tables shared out over the parts.
-class SplitModel : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "/boltbeam-shards-" + std::to_string(getpid());
-    std::filesystem::create_directories(folder_);
-    model::TestModel model("qwen3");
-    const std::size_t count = model.tensors.size();
-    const auto all = model.tensors;
-    model.keys["split.count"] = 3U;
-    model.keys["split.tensors.count"] = static_cast<std::uint32_t>(count);
-    for (std::size_t part = 0; part < 3; ++part) {
-      model.keys["split.no"] = static_cast<std::uint32_t>(part);
-      model.tensors.assign(all.begin() + static_cast<std::ptrdiff_t>(count * part / 3),
-                           all.begin() + static_cast<std::ptrdiff_t>(count * (part + 1) / 3));
-      std::filesystem::rename(model.Write(), Part(part + 1));
-    }
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string Part(std::size_t number) const { return folder_ + "/m-0000" + std::to_string(number) + "-of-00003.gguf"; }
-
-  std::string folder_;
-};
-
-TEST_F(SplitModel, WholeItIsReadAndOfItsFirstPartAloneIsSaidWhatIsThere) {
-  const ModelFacts whole = ReadModelFacts(Part(1)).value();
-  EXPECT_GT(whole.weight_bytes, 0);
-  std::filesystem::remove(Part(2));
-  std::filesystem::remove(Part(3));
-  const auto refused = ReadModelFacts(Part(1));
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kGgufSplitMissing);
-  const std::string message = refused.error().Message();
-  for (const std::string& part : {std::string("1 of 3 parts"), std::string("m-00002-of-00003.gguf"),
-                                  std::string("m-00003-of-00003.gguf"), std::string("--bytes N")}) {
-    EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
-  }
-  // With the bytes of somebody it can be foretold.
-  const ModelFacts stated = ReadModelFacts(Part(1), whole.weight_bytes).value();
-  EXPECT_EQ(stated.name, "m-00001-of-00003.gguf");
-  EXPECT_EQ(stated.weight_bytes, whole.weight_bytes);
-  EXPECT_TRUE(stated.path.empty());  // nothing that could be run
-  EXPECT_EQ(ReadModelFacts(folder_ + "/none.gguf", 1e9).error().code, Code::kFileNotFound);
-}
-
-TEST_F(SplitModel, AFirstPartThatIsMissingIsNamed) {
-  std::filesystem::remove(Part(1));
-  const auto refused = ReadModelFacts(Part(2));
-  EXPECT_EQ(refused.error().code, Code::kGgufSplitMissing);
-  EXPECT_NE(refused.error().found.find("missing: m-00001-of-00003.gguf"), std::string::npos);
-}
 
 TEST(Predict, ARateWithAnInterval) {
   const MachineFit fit = Fit();
@@ -227,6 +129,22 @@ TEST(Predict, BothMissesAreTold) {
   const Forecast slow = Predict(fit, model, options)->front();
   visit.token_s = {slow.seconds.estimate};
   EXPECT_NEAR(Compare(fit, model, slow, visit, options.at_gb_s).miss_s, 0, 1e-9);
+}
+
+TEST(Predict, PartsOfAModelThatAreNotThereAreSaidAndWidenIt) {
+  const MachineFit fit = Fit();
+  ModelFacts known = StatedFacts(3e9), unsure = known;
+  unsure.unseen_bytes = 2e9;
+  unsure.unseen_half_bytes = 0.5e9;
+  unsure.unseen = "what it rests on";
+  const Forecast all = Predict(fit, known, {})->front(), some = Predict(fit, unsure, {})->front();
+  const auto half = [](const measure::Interval& interval) { return interval.high - interval.estimate; };
+  EXPECT_EQ(some.seconds.estimate, all.seconds.estimate);
+  EXPECT_GT(half(some.in_session), 0.5e9 / fit.line.bandwidth_bytes_s());
+  EXPECT_LT(half(all.in_session), 0.1 * half(some.in_session));
+  EXPECT_GT(half(some.seconds), half(some.in_session));
+  ASSERT_EQ(some.extrapolations.size(), 1U);
+  EXPECT_EQ(some.extrapolations[0], unsure.unseen);
 }
 
 TEST(Predict, BeyondTheLadderIsLabelled) {

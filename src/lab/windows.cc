@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "roofline/formulas.h"
+
 namespace boltbeam::lab {
 namespace {
 
@@ -75,8 +77,8 @@ std::vector<Windows> ByModel(std::span<const Row* const> rows, std::span<const s
 std::vector<double> SecondsAt(const Windows& windows, double reference_gb_s, double memory_factor) {
   std::vector<double> seconds;
   for (std::size_t i = 0; i < windows.seconds.size(); ++i) {
-    const double shift = windows.point.bytes / 1e9 * (1 / windows.gb_s[i] - 1 / reference_gb_s);
-    seconds.push_back(windows.seconds[i] - memory_factor * shift);
+    seconds.push_back(windows.seconds[i] +
+                      roofline::MemoryShiftS(memory_factor, windows.point.bytes, windows.gb_s[i], reference_gb_s));
   }
   return seconds;
 }

@@ -166,6 +166,11 @@ Result<const Mixture*> MixtureRegistry::Find(std::string_view name) const {
   return &*found;
 }
 
+const Mixture* MixtureRegistry::FindFileType(std::uint64_t file_type) const {
+  const auto found = std::ranges::find(mixtures, file_type, &Mixture::file_type);
+  return found == mixtures.end() ? nullptr : &*found;
+}
+
 const formats::Format* MixtureRegistry::Choose(const Mixture& mixture, Role role, bool is_head, std::uint32_t layer,
                                                const HyperParameters& hyper, std::uint64_t columns) const {
   const formats::Format* format = mixture.format;

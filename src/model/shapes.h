@@ -61,6 +61,8 @@ struct MixtureRegistry {
 
   /// kSynthType when there is no such mixture; the error lists those that there are. Case does not matter.
   [[nodiscard]] Result<const Mixture*> Find(std::string_view name) const;
+  /// The one that general.file_type names; nullptr when there is none.
+  [[nodiscard]] const Mixture* FindFileType(std::uint64_t file_type) const;
   /// The format of one table: is_head when it is what the vocabulary head multiplies by.
   [[nodiscard]] const formats::Format* Choose(const Mixture& mixture, Role role, bool is_head, std::uint32_t layer,
                                               const HyperParameters& hyper, std::uint64_t columns) const;

@@ -61,7 +61,7 @@ std::uint64_t SynthPlan::data_bytes() const {
 }
 
 Result<SynthPlan> PlanSynth(std::string_view spec, const SynthOptions& options) {
-  BOLTBEAM_ASSIGN(ShapeRegistry shapes, LoadShapes());
+  BOLTBEAM_ASSIGN(const ShapeRegistry shapes, LoadShapes());
   BOLTBEAM_ASSIGN(const MixtureRegistry mixtures, LoadMixtures());
   const std::size_t colon = spec.find(':');
   const std::string_view type = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
@@ -71,11 +71,17 @@ Result<SynthPlan> PlanSynth(std::string_view spec, const SynthOptions& options) 
     return Fail(Code::kUsage, "--layers", fmt::format("{}", options.layers),
                 fmt::format("1 to {}, as many as {} has", shape->hyper.layers, shape->name));
   }
-  BOLTBEAM_ASSIGN(const ArchitectureRegistry architectures, LoadArchitectures());
-  BOLTBEAM_ASSIGN(const ArchitectureRow* row, architectures.Find(shape->architecture));
+  Shape asked = *shape;
+  if (options.layers != 0) asked.hyper.layers = options.layers;
+  return PlanShape(asked, *mixture);
+}
 
-  SynthPlan plan{*shape, *mixture, {}, std::move(shapes.weights)};
-  if (options.layers != 0) plan.shape.hyper.layers = options.layers;
+Result<SynthPlan> PlanShape(const Shape& shape, const Mixture& mixture) {
+  BOLTBEAM_ASSIGN(ShapeRegistry shapes, LoadShapes());
+  BOLTBEAM_ASSIGN(const MixtureRegistry mixtures, LoadMixtures());
+  BOLTBEAM_ASSIGN(const ArchitectureRegistry architectures, LoadArchitectures());
+  BOLTBEAM_ASSIGN(const ArchitectureRow* row, architectures.Find(shape.architecture));
+  SynthPlan plan{shape, mixture, {}, std::move(shapes.weights)};
   const auto layers = static_cast<std::int32_t>(plan.shape.hyper.layers);
   for (std::int32_t layer = -1; layer < layers; ++layer) {
     BOLTBEAM_TRY(AddTensors(row->tensors, layer, mixtures, plan));

@@ -51,6 +51,9 @@ struct SynthPlan {
 /// be.
 Result<SynthPlan> PlanSynth(std::string_view spec, const SynthOptions& options);
 
+/// The tensors of a model of that shape, each in the format that the mixture gives it.
+Result<SynthPlan> PlanShape(const Shape& shape, const Mixture& mixture);
+
 /// Writes the file, or nothing: kDiskSpace when it can't fit, kInterrupted when cancelled.
 Result<void> WriteSynth(const SynthPlan& plan, const std::string& path, const SynthOptions& options);
 

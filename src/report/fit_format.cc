@@ -82,12 +82,30 @@ Table ModelTable(const lab::MachineFit& fit) {
   return table;
 }
 
+/// The program, and what tells its line from the others of the same machine and program.
+std::string ProgramIn(const lab::MachineFit& fit, std::span<const lab::MachineFit> fits) {
+  std::string text = fit.engine;
+  const auto add = [&](auto lab::MachineFit::* field, const std::string& shown) {
+    const bool differs = std::ranges::any_of(fits, [&](const lab::MachineFit& other) {
+      return other.alias == fit.alias && other.engine == fit.engine && other.*field != fit.*field;
+    });
+    if (differs && !shown.empty()) text += (text.empty() ? "" : " ") + shown;
+  };
+  add(&lab::MachineFit::engine_version, fit.engine_version);
+  add(&lab::MachineFit::threads, fmt::format("-t {}", fit.threads));
+  add(&lab::MachineFit::depth, fmt::format("-d {}", fit.depth));
+  add(&lab::MachineFit::isa, fit.isa);
+  add(&lab::MachineFit::cache, fit.cache);
+  add(&lab::MachineFit::setup, fit.setup);
+  return text;
+}
+
 Table MachineTable(std::span<const lab::MachineFit> fits) {
   Table table({{"machine", "alias", Align::kLeft},
                {"chip", "device", Align::kLeft},
                {"program", "engine", Align::kLeft},
                {"fixed ms", "fixed_ms"},
-               {"fitted GB/s", "bandwidth_gb_s"},
+               {"GB/s", "bandwidth_gb_s"},
                {"÷spec", "fitted_of_published"},
                {"÷stream", "fitted_of_streamed"},
                {"worst ms", "worst_residual_ms"},
@@ -96,7 +114,7 @@ Table MachineTable(std::span<const lab::MachineFit> fits) {
     const double fitted = fit.bandwidth_gb_s.estimate;
     table.Add({Inert(fit.alias),
                Inert(fit.device),
-               Inert(fit.engine),
+               Inert(ProgramIn(fit, fits)),
                {Fixed(kMs * fit.line.fixed_s(), 2), fmt::format("{}", kMs * fit.line.fixed_s())},
                {Fixed(fitted, 1), fmt::format("{}", fitted)},
                ShareOf(fitted, fit.gap.published_gb_s),
@@ -289,11 +307,12 @@ std::string FitReport(std::span<const lab::MachineFit> fits, Form form) {
   const bool is_text = form == Form::kText;
   std::string text;
   if (fits.size() > 1) {
-    text += is_text ? MachineTable(fits).Text() : MachineTable(fits).Markdown();
+    text += is_text ? MachineTable(fits).WrappedText() : MachineTable(fits).Markdown();
     text += "\n";
   }
   for (const lab::MachineFit& fit : fits) {
-    const std::string program = fit.engine.empty() ? "" : fmt::format(" [{}]", Inert(fit.engine));
+    const std::string name = Inert(ProgramIn(fit, fits));
+    const std::string program = name.empty() ? "" : " [" + name + "]";
     if (is_text) {
       text += Wrap(Inert(LabLine(fit)) + program, 9) + "\n" + LabModels(fit) + "\n" + NumbersTable(fit).Text() + "\n" +
               ModelTable(fit).Text();

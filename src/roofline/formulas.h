@@ -25,6 +25,10 @@ constexpr double DecodeIntensity(double bits_per_weight) { return 16 / bits_per_
 
 constexpr double BitsPerWeight(double bytes, double elements) { return 8 * bytes / elements; }
 
+constexpr double TableBytes(double rows, double cols, double bits_per_weight) {
+  return rows * cols * bits_per_weight / 8;
+}
+
 /// 16-bit vectors into and out of one product.
 constexpr double ActivationBytes(double rows, double cols) { return 2 * (rows + cols); }
 
@@ -73,6 +77,11 @@ constexpr double CachedShare(double cache_bytes, double streamed_bytes) {
 /// The lab's line: seconds of a token that reads so many bytes at the fitted bandwidth, after its fixed cost.
 constexpr double LineSeconds(double fixed_s, double bytes, double bandwidth_gb_s) {
   return fixed_s + bytes / (bandwidth_gb_s * 1e9);
+}
+
+/// Seconds that a token takes more at the second memory speed than at the first: it follows a stream by `factor`.
+constexpr double MemoryShiftS(double factor, double bytes, double from_gb_s, double to_gb_s) {
+  return factor * bytes / 1e9 * (1 / to_gb_s - 1 / from_gb_s);
 }
 
 /// GB/s that a rate implies when each token reads all those bytes.

@@ -5,11 +5,13 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include "chip/test_facts.h"
+#include "lab/line.h"
 #include "lab/variance.h"
 #include "roofline/bound.h"
 #include "roofline/formulas.h"
@@ -37,6 +39,14 @@ std::string ReadText(const std::string& path) {
 
 using Arguments = std::vector<double>;
 
+/// Pairs of GB and ms.
+std::vector<lab::Point> PointsOf(const Arguments& a) {
+  std::vector<lab::Point> points;
+  for (std::size_t i = 0; i + 1 < a.size(); i += 2) points.push_back({a[i] * 1e9, a[i + 1] / 1e3});
+  return points;
+}
+lab::Line FitOf(const Arguments& a) { return lab::Line::Fit(PointsOf(a)).value(); }
+
 const std::map<std::string, std::function<double(const Arguments&)>>& Functions() {
   static const std::map<std::string, std::function<double(const Arguments&)>> kFunctions = {
       {"MemoryFloorNs", [](const Arguments& a) { return MemoryFloorNs(a.at(0), a.at(1)); }},
@@ -46,6 +56,7 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"CrossoverBatch", [](const Arguments& a) { return CrossoverBatch(a.at(0), a.at(1)); }},
       {"DecodeIntensity", [](const Arguments& a) { return DecodeIntensity(a.at(0)); }},
       {"BitsPerWeight", [](const Arguments& a) { return BitsPerWeight(a.at(0), a.at(1)); }},
+      {"TableBytes", [](const Arguments& a) { return TableBytes(a.at(0), a.at(1), a.at(2)); }},
       {"ActivationBytes", [](const Arguments& a) { return ActivationBytes(a.at(0), a.at(1)); }},
       {"KvBytes", [](const Arguments& a) { return KvBytes(a.at(0), a.at(1), a.at(2), a.at(3), a.at(4)); }},
       {"MatmulFlops", [](const Arguments& a) { return MatmulFlops(a.at(0), a.at(1)); }},
@@ -59,6 +70,14 @@ const std::map<std::string, std::function<double(const Arguments&)>>& Functions(
       {"Band", [](const Arguments& a) { return Band(a.at(0)); }},
       {"CachedShare", [](const Arguments& a) { return CachedShare(a.at(0), a.at(1)); }},
       {"LineSeconds", [](const Arguments& a) { return LineSeconds(a.at(0), a.at(1), a.at(2)); }},
+      {"MemoryShiftS", [](const Arguments& a) { return MemoryShiftS(a.at(0), a.at(1), a.at(2), a.at(3)); }},
+      {"FittedBandwidth", [](const Arguments& a) { return FitOf(a).bandwidth_bytes_s() / 1e9; }},
+      {"FittedFixedMs", [](const Arguments& a) { return 1e3 * FitOf(a).fixed_s(); }},
+      {"FixedHalfWidthMs", [](const Arguments& a) { return 1e3 * (FitOf(a).Fixed(0.95).high - FitOf(a).fixed_s()); }},
+      {"RobustBandwidth", [](const Arguments& a) { return lab::FitRobust(PointsOf(a))->bandwidth_bytes_s / 1e9; }},
+      {"RobustFixedMs", [](const Arguments& a) { return 1e3 * lab::FitRobust(PointsOf(a))->fixed_s; }},
+      {"Sequences", [](const Arguments& a) { return std::pow(a.at(0), a.at(1)); }},
+      {"Product", [](const Arguments& a) { return std::accumulate(a.begin(), a.end(), 1.0, std::multiplies<>()); }},
       {"ImpliedBandwidth", [](const Arguments& a) { return ImpliedBandwidth(a.at(0), a.at(1)); }},
       {"MemoryShareOfGap", [](const Arguments& a) { return MemoryShareOfGap(a.at(0), a.at(1), a.at(2)); }},
       {"UsdPerMillion", [](const Arguments& a) { return UsdPerMillion(a.at(0), a.at(1), a.at(2)); }},
