@@ -20,6 +20,7 @@
 #include "chip/facts.h"
 #include "command.h"
 #include "engine/engine.h"
+#include "lab/prices.h"
 #include "loading.h"
 #include "measure/bench.h"
 #include "measure/clock.h"
@@ -41,7 +42,7 @@ struct Arguments {
   std::string html, beside;
   bool open = false;
   std::string perfetto;  // a file for one token's trace
-  bool predict = false;
+  bool predict = false, price = false;
 };
 
 std::string Show(const Arguments& arguments, const Globals& globals, const report::AuditSubject& subject,
@@ -56,6 +57,20 @@ Result<std::optional<report::OtherProgram>> BesideOf(const Arguments& arguments)
   BOLTBEAM_ASSIGN(const std::string text, base::ReadWholeFile(arguments.beside));
   BOLTBEAM_ASSIGN(report::OtherProgram comparison, report::ReadComparison(text, arguments.beside));
   return comparison;
+}
+
+/// What a token costs at the rate of the first depth, by the prices that `price` takes.
+Result<std::optional<lab::Price>> PriceOf(const Arguments& arguments, const base::Paths& paths,
+                                          const audit::Audit& audit) {
+  if (!arguments.price) return std::nullopt;
+  BOLTBEAM_ASSIGN(const lab::PriceList list, lab::LoadPrices(paths.config.string(), ""));
+  const audit::Account& account = audit.accounts.front();
+  lab::PriceQuestion question;
+  question.tok_s = account.TokensPerSecond();
+  // What stays in a cache may be faster than the memory's floor: then the gap has no price.
+  if (account.LimitTokensPerSecond() >= question.tok_s) question.floor_tok_s = account.LimitTokensPerSecond();
+  BOLTBEAM_ASSIGN(lab::Price price, lab::ComputePrice(question, list));
+  return price;
 }
 
 /// The page in the viewer that the desktop has for it.
@@ -73,7 +88,8 @@ Result<void> WriteFiles(const Arguments& arguments, const base::Paths& paths, co
   std::string html = arguments.html;
   if (html.empty() && arguments.open) html = (paths.cache / "audit.html").string();
   if (!html.empty()) {
-    BOLTBEAM_ASSIGN(const std::string page, report::AuditPage(subject, audit, comparison));
+    BOLTBEAM_ASSIGN(const std::optional<lab::Price> price, PriceOf(arguments, paths, audit));
+    BOLTBEAM_ASSIGN(const std::string page, report::AuditPage(subject, audit, comparison, price));
     BOLTBEAM_TRY(base::WriteFileAtomically(html, page));
     Note("report: " + html);
   }
@@ -183,6 +199,8 @@ void AddAudit(CLI::App& app, Globals& globals) {
   command->add_option("--html", arguments->html, "Write the report with charts to FILE, one page that loads nothing");
   command->add_flag("--open", arguments->open, "Open the report; without --html it lies in the cache folder");
   command->add_option("--beside", arguments->beside, "A comparison for the report: what compare -o json wrote");
+  command->add_flag("--price", arguments->price,
+                    "In the report: what a token costs, by the prices of `boltbeam price`");
   command->add_option("--perfetto", arguments->perfetto,
                       "Also write one token, step by step and thread by thread, to a file that ui.perfetto.dev opens");
   command->add_flag("--predict", arguments->predict,

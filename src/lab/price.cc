@@ -25,8 +25,8 @@ constexpr std::array<Range, 8> kRanges = {{{"rent_usd_per_hour", 0, 1e6, false},
                                            {"amortisation_years", 0, 100, false},
                                            {"hosted_usd_per_million", 0, 1e6, false},
                                            {"reseller_fee_pct", 0, 100, true},
-                                           {"load", 0, 1, false}}};
-constexpr double kMostTokS = 1e9;
+                                           {"load", 1e-6, 1, true}}};
+constexpr double kLeastTokS = 1e-6, kMostTokS = 1e9;
 constexpr double kMostBatch = 1e6;
 
 Result<void> CheckRange(std::string_view name, double value, const Range& range) {
@@ -40,7 +40,7 @@ Result<void> CheckRange(std::string_view name, double value, const Range& range)
 
 Result<void> CheckQuestion(const PriceQuestion& question, const PriceList& list) {
   for (const Range& range : kRanges) BOLTBEAM_TRY(CheckRange(range.name, list.Get(range.name), range));
-  const Range rate{"", 0, kMostTokS, false}, count{"", 0, kMostTokS, true};
+  const Range rate{"", kLeastTokS, kMostTokS, true}, count{"", 0, kMostTokS, true};
   BOLTBEAM_TRY(CheckRange("rate", question.tok_s, rate));
   if (question.floor_tok_s) BOLTBEAM_TRY(CheckRange("floor rate", *question.floor_tok_s, rate));
   if (question.prompt_tok_s) BOLTBEAM_TRY(CheckRange("prompt rate", *question.prompt_tok_s, rate));
@@ -83,6 +83,11 @@ PaidRate Paid(double usd_per_hour, const Price& price) {
   return paid;
 }
 
+Price::BreakEven AgainstHosted(double usd_per_hour, const Price& price) {
+  return {roofline::BreakEvenTokensPerDay(usd_per_hour, price.hosted_usd_per_million),
+          roofline::BreakEvenLoad(usd_per_hour, price.tok_s, price.hosted_usd_per_million)};
+}
+
 /// Rate and floor of all sequences together. The floor of a batch is bound's own where a model is known: it has every
 /// sequence's cache in it, and the sums; the rate keeps its share of the floor. Without one both grow with the batch up
 /// to M*.
@@ -111,8 +116,8 @@ Result<Price> ComputePrice(const PriceQuestion& question, const PriceList& list)
   price.owned = Paid(roofline::OwnedUsdPerHour(card, paid_off, watts, kwh), price);
   price.hosted_usd_per_million = list.Get("hosted_usd_per_million");
   price.hosted_with_fee = roofline::WithFee(price.hosted_usd_per_million, list.Get("reseller_fee_pct"));
-  price.break_even_tokens_per_day = roofline::BreakEvenTokensPerDay(rent, price.hosted_usd_per_million);
-  price.break_even_load = roofline::BreakEvenLoad(rent, price.tok_s, price.hosted_usd_per_million);
+  price.rented_against_hosted = AgainstHosted(rent, price);
+  price.owned_against_hosted = AgainstHosted(price.owned.usd_per_hour, price);
   price.tokens_per_day = price.tok_s * list.Get("load") * 24 * roofline::kSecondsPerHour;
   price.months_to_buy = roofline::MonthsToBuy(card, rent);
   const double months = roofline::MonthsToOwn(card, rent, watts, kwh);

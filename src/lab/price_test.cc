@@ -66,8 +66,9 @@ TEST(Price, TheArticlesFigures) {
   EXPECT_EQ(Rounded(PriceOf(kRate, list).rented.usd_per_million, 2),
             golden.at("owned_at_10_pct_usd_per_million").get<double>());
   const Price price = PriceOf(kRate);
-  EXPECT_NEAR(price.break_even_tokens_per_day / 1e6, 48, 1e-9);  // "near 50 million"
-  EXPECT_NEAR(price.break_even_load, 0.505, 0.001);
+  EXPECT_NEAR(price.rented_against_hosted.tokens_per_day / 1e6, 48, 1e-9);  // "near 50 million"
+  EXPECT_NEAR(price.rented_against_hosted.load, 0.505, 0.001);
+  EXPECT_NEAR(price.owned_against_hosted.tokens_per_day / 1e6, 22.35, 0.005);  // 1.397 dollars an hour
   EXPECT_NEAR(price.months_to_buy, golden.at("months_to_own").get<double>(), 0.005);
   EXPECT_NEAR(*price.months_to_own, 16.34, 0.005);  // the power paid meanwhile included
   EXPECT_EQ(price.years[2].rent_usd, golden.at("three_years").at("rent_usd").get<double>());
@@ -144,10 +145,10 @@ TEST(Price, NonsenseIsRefusedByName) {
     EXPECT_EQ(price.error().code, Code::kPriceInput);
     return price.error().where;
   };
-  for (const double rate : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity(), 1e12}) {
+  for (const double rate : {0.0, -1.0, 1e-320, std::nan(""), std::numeric_limits<double>::infinity(), 1e12}) {
     EXPECT_EQ(refused([&](PriceQuestion& question, PriceList&) { question.tok_s = rate; }), "rate") << rate;
   }
-  for (const double load : {0.0, -0.5, 1.01}) {
+  for (const double load : {0.0, -0.5, 1e-300, 1.01}) {
     EXPECT_EQ(refused([&](PriceQuestion&, PriceList& list) { list.Set("load", load); }), "load");
   }
   EXPECT_EQ(refused([](PriceQuestion&, PriceList& list) { list.Set("rent_usd_per_hour", -3); }), "rent_usd_per_hour");

@@ -17,6 +17,7 @@ using nlohmann::json;
 
 constexpr std::string_view kFile = "prices/prices.json";
 constexpr std::string_view kSchema = "boltbeam.prices.v1";
+constexpr std::string_view kAnswerSchema = "boltbeam.price.v1";  // of `price -o json`, whose inputs are the same rows
 
 std::unexpected<Error> Broken(const std::string& where, std::string_view what, std::string found,
                               std::string expected) {
@@ -108,7 +109,8 @@ Result<PriceList> ParsePrices(std::string_view text, const std::string& where) {
   const json document = json::parse(text, nullptr, false);
   if (document.is_discarded() || !document.is_object())
     return Broken(where, "file", "no JSON object", std::string(kSchema));
-  if (TextIn(document, "schema") != kSchema) {
+  const std::string schema = TextIn(document, "schema");
+  if (schema != kSchema && schema != kAnswerSchema) {
     return Broken(where, "schema", base::Printable(TextIn(document, "schema")), std::string(kSchema));
   }
   PriceList list;

@@ -75,12 +75,15 @@ struct Price {
   std::optional<double> floor_tok_s;
   PaidRate rented, owned;
   double hosted_usd_per_million = 0, hosted_with_fee = 0;
-  double break_even_tokens_per_day = 0;  // rented against hosted
-  double break_even_load = 0;            // above 1: hosted is always cheaper
-  double tokens_per_day = 0;             // at the load that is stated
-  double months_to_buy = 0;              // of rent
-  std::optional<double> months_to_own;   // its power included; nullopt: never
-  std::vector<YearCost> years;           // 1, 2, 3 and as many as the card is paid off in
+  struct BreakEven {
+    double tokens_per_day = 0;
+    double load = 0;  // above 1: hosted is always cheaper
+  };
+  BreakEven rented_against_hosted, owned_against_hosted;
+  double tokens_per_day = 0;            // at the load that is stated
+  double months_to_buy = 0;             // of rent
+  std::optional<double> months_to_own;  // its power included; nullopt: never
+  std::vector<YearCost> years;          // 1, 2, 3 and as many as the card is paid off in
 };
 
 /// kPriceInput names the rate, load or price that makes no sense.

@@ -100,9 +100,9 @@ TEST(Seeds, ThePriceOfTheGap) {
   const json& hosted = price.at("hosted_usd_per_million");
   // "Near 50 million tokens a day" lies between what both of its prices give.
   list.Set("hosted_usd_per_million", hosted[0].get<double>());
-  EXPECT_GT(ComputePrice(question, list)->break_even_tokens_per_day, 50e6);
+  EXPECT_GT(ComputePrice(question, list)->rented_against_hosted.tokens_per_day, 50e6);
   list.Set("hosted_usd_per_million", hosted[1].get<double>());
-  EXPECT_LT(ComputePrice(question, list)->break_even_tokens_per_day, 50e6);
+  EXPECT_LT(ComputePrice(question, list)->rented_against_hosted.tokens_per_day, 50e6);
 }
 
 }  // namespace

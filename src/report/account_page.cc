@@ -11,6 +11,7 @@
 #include "report/account_tables.h"
 #include "report/audit_json.h"
 #include "report/html.h"
+#include "report/price_format.h"
 #include "report/units.h"
 
 namespace boltbeam::report {
@@ -22,9 +23,7 @@ std::string Paragraph(const std::string& text, const char* type = "") {
   return fmt::format("<p{}>{}</p>\n", type, EscapeHtml(text));
 }
 
-std::string Scrolling(const Table& table) {
-  return "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"A table\">\n" + table.Html() + "</div>\n";
-}
+std::string Scrolling(const Table& table) { return report::Scrolling(table.Html()); }
 
 std::string Folded(const std::string& summary, const std::string& content) {
   return fmt::format("<details><summary>{}</summary>\n{}</details>\n", EscapeHtml(summary), content);
@@ -155,7 +154,7 @@ Result<std::string> Scripts() {
 }  // namespace
 
 Result<std::string> AuditPage(const AuditSubject& subject, const audit::Audit& audit,
-                              const std::optional<OtherProgram>& comparison) {
+                              const std::optional<OtherProgram>& comparison, const std::optional<lab::Price>& price) {
   BOLTBEAM_ASSIGN(const std::string_view css, base::Embedded("report/page.css"));
   BOLTBEAM_ASSIGN(const std::string scripts, Scripts());
   Json document = AuditDocument(subject, audit, true);
@@ -178,6 +177,7 @@ Result<std::string> AuditPage(const AuditSubject& subject, const audit::Audit& a
           {{"region", region.name}, {"ours_ns", region.ours_ns}, {"theirs_ns", region.theirs_ns}});
     }
   }
+  if (price) body += "<section>\n<h2>What a token costs</h2>\n" + PriceSections(*price, 3) + "</section>\n";
   body += Closing(subject, audit);
   const std::string title = "Audit of " + Inert(std::filesystem::path(subject.model_filename).filename().string());
   const std::string about =

@@ -44,6 +44,16 @@ TEST(AccountPage, HasEverySectionAndEveryChart) {
   }
 }
 
+TEST(AccountPage, HasThePriceWhenItIsAskedFor) {
+  lab::PriceQuestion question;
+  question.tok_s = 247.8;
+  const lab::Price price = lab::ComputePrice(question, lab::LoadPrices("", "").value()).value();
+  const std::string page = AuditPage(ExampleSubject(), ExampleAudit(), {}, price).value();
+  EXPECT_NE(page.find("<h2>What a token costs</h2>"), std::string::npos);
+  EXPECT_NE(page.find("<title>US dollars for a million tokens</title>"), std::string::npos);
+  EXPECT_EQ(Page(ExampleSubject()).find("What a token costs"), std::string::npos);
+}
+
 TEST(AccountPage, CarriesItsNumbersAsJson) {
   const nlohmann::json document = nlohmann::json::parse(EmbeddedJson(Page(ExampleSubject())));
   EXPECT_EQ(document["schema"], "boltbeam.audit.v1");

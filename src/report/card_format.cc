@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kNameWidth = 25;  // of a chip or a program in text
 // Of one card's drawing, in pixels.
-constexpr double kCardWidth = 400, kMargin = 20, kRow = 21, kHead = 92, kChartHeight = 190, kChartGap = 46;
+constexpr double kCardWidth = 400, kMargin = 20, kRow = 21, kHead = 92, kChartHeight = 190, kChartGap = 34, kAxis = 30,
+                 kAxisText = 34;
 
 std::string Title(const lab::Card& card) { return fmt::format("{}, {}", card.alias, card.device); }
 
@@ -110,23 +111,26 @@ std::string CardJson(std::span<const lab::Card> cards) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// Seconds per token against bytes per token: the ladder's points and its line.
+/// Milliseconds per token against gigabytes per token: the ladder's points and its line.
 void DrawChart(Svg& svg, const lab::Card& card, double left, double top) {
-  const double width = kCardWidth - 2 * kMargin - 40, x0 = left + kMargin + 40, y0 = top + kChartHeight;
-  const double most_bytes = 1.08 * std::ranges::max(card.points, {}, &lab::Point::bytes).bytes;
-  const double line_end = card.fixed_s + most_bytes / card.bandwidth_bytes_s;
-  const double most_s = 1.05 * std::max(line_end, std::ranges::max(card.points, {}, &lab::Point::seconds).seconds);
-  const auto x = [&](double bytes) { return x0 + width * bytes / most_bytes; };
-  const auto y = [&](double seconds) { return y0 - kChartHeight * std::clamp(seconds / most_s, 0.0, 1.0); };
-  svg.Line(x0, y0, x0 + width, y0, "#888");
-  svg.Line(x0, y0, x0, top, "#888");
-  svg.Line(x(0), y(card.fixed_s), x(most_bytes), y(line_end), "#3465a4", 2);
-  for (const lab::Point& point : card.points) svg.Dot(x(point.bytes), y(point.seconds), 4, "#cc0000");
-  const Svg::TextStyle small{11, Svg::Anchor::kEnd, false, "#555"};
-  svg.Text(x0 - 5, y(most_s) + 9, fmt::format("{:.3g} ms", 1e3 * most_s), small);
-  svg.Text(x0 - 5, y0, "0", small);
-  svg.Text(x0 + width, y0 + 15, fmt::format("{:.3g} GB", most_bytes / 1e9), small);
-  svg.Text(x0, y0 + 15, "ms a token by GB a token", {11, Svg::Anchor::kStart, false, "#555"});
+  const double x0 = left + kMargin + kAxis, y0 = top + kChartHeight, width = left + kCardWidth - kMargin - x0;
+  const double most_gb = 1.08 * std::ranges::max(card.points, {}, &lab::Point::bytes).bytes / 1e9;
+  const auto line_ms = [&](double gb) { return 1e3 * (card.fixed_s + 1e9 * gb / card.bandwidth_bytes_s); };
+  const double slowest = std::ranges::max(card.points, {}, &lab::Point::seconds).seconds;
+  const double most_ms = 1.05 * std::max(line_ms(most_gb), 1e3 * slowest);
+  const auto x = [&](double gb) { return x0 + width * gb / most_gb; };
+  const auto y = [&](double ms) { return y0 - kChartHeight * std::clamp(ms / most_ms, 0.0, 1.0); };
+  for (double ms = 0; ms <= most_ms; ms += RoundStep(most_ms)) {
+    svg.Line(x0, y(ms), x0 + width, y(ms), "#ddd");
+    svg.Text(x0 - 6, y(ms) + 4, fmt::format("{:.4g}", ms), {11, Svg::Anchor::kEnd, false, "#555"});
+  }
+  for (double gb = 0; gb <= most_gb; gb += RoundStep(most_gb)) {
+    svg.Text(x(gb), y0 + 16, fmt::format("{:.4g}", gb), {11, Svg::Anchor::kMiddle, false, "#555"});
+  }
+  svg.Text(x0 + width, y0 + 32, "GB a token", {11, Svg::Anchor::kEnd, false, "#555"});
+  svg.Text(x0 - 6, top - 8, "ms a token", {11, Svg::Anchor::kStart, false, "#555"});
+  svg.Line(x(0), y(line_ms(0)), x(most_gb), y(line_ms(most_gb)), "#3465a4", 2);
+  for (const lab::Point& point : card.points) svg.Dot(x(point.bytes / 1e9), y(1e3 * point.seconds), 4, "#cc0000");
 }
 
 }  // namespace
@@ -140,7 +144,7 @@ std::string CardReport(std::span<const lab::Card> cards, Form form) {
 
 std::string CardSvg(std::span<const lab::Card> cards) {
   const double rows = static_cast<double>(cards.front().lines.size());
-  const double height = kHead + rows * kRow + kChartGap + kChartHeight + 2 * kMargin;
+  const double height = kHead + rows * kRow + kChartGap + kChartHeight + kAxisText + kMargin;
   Svg svg(kCardWidth * static_cast<double>(cards.size()), height);
   std::string names;
   for (std::size_t i = 0; i < cards.size(); ++i) {
@@ -154,13 +158,13 @@ std::string CardSvg(std::span<const lab::Card> cards) {
              {12, Svg::Anchor::kStart, false, "#666"});
     double y = kHead + kRow;
     for (const lab::CardLine& line : card.lines) {
-      const bool is_inner = line.label.starts_with(' ');
-      const std::string_view color = is_inner ? "#666" : "#222";
-      svg.Text(left + kMargin + (is_inner ? 14 : 0), y, line.label, {13, Svg::Anchor::kStart, false, color});
-      svg.Text(right, y, line.shown, {13, Svg::Anchor::kEnd, !is_inner, color});
+      const bool is_inner = line.label.starts_with(' '), is_soft = is_inner || !line.value;
+      svg.Text(left + kMargin + (is_inner ? 14 : 0), y, line.label,
+               {13, Svg::Anchor::kStart, false, is_inner ? "#666" : "#222"});
+      svg.Text(right, y, line.shown, {13, Svg::Anchor::kEnd, !is_soft, is_soft ? "#666" : "#222"});
       y += kRow;
     }
-    DrawChart(svg, card, left, y - kRow + kChartGap / 2);
+    DrawChart(svg, card, left, y - kRow + kChartGap);
   }
   return svg.Document("boltbeam card: " + names);
 }

@@ -1,7 +1,10 @@
 #include "report/html.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
+#include "base/embedded.h"
 #include "base/printable.h"
 
 namespace boltbeam::report {
@@ -49,15 +52,19 @@ std::string EscapeHtml(std::string_view text) {
   return escaped;
 }
 
+std::string Scrolling(std::string_view table) {
+  return "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"A table\">\n" + std::string(table) +
+         "</div>\n";
+}
+
 std::string HtmlPage(std::string_view title, std::string_view body) {
-  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>" + EscapeHtml(title) +
-         "</title>\n<style>\n"
-         "body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; }\n"
-         "table { border-collapse: collapse; }\n"
-         "th, td { border-bottom: 1px solid #ccc; padding: 0.3em 0.7em; text-align: left; vertical-align: top; }\n"
-         "td.number { text-align: right; font-variant-numeric: tabular-nums; }\n"
-         "</style>\n</head>\n<body>\n<h1>" +
-         EscapeHtml(title) + "</h1>\n" + std::string(body) + "</body>\n</html>\n";
+  const std::string_view css = base::Embedded("report/page.css").value_or("");
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n"
+      "<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<header>\n<h1>{0}</h1>\n</header>\n"
+      "<main>\n{2}</main>\n</body>\n</html>\n",
+      EscapeHtml(title), css, body);
 }
 
 }  // namespace boltbeam::report

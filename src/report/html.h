@@ -12,7 +12,10 @@ std::string Inert(std::string_view text, std::size_t limit = 400);
 /// Fit for the content of an element and for an attribute in double quotes.
 std::string EscapeHtml(std::string_view text);
 
-/// A whole page with that title and body. It loads nothing.
+/// A table's element in a frame of its own: where the screen is narrower, it scrolls there, and not the page.
+std::string Scrolling(std::string_view table);
+
+/// A whole page with that title and body, light or dark as the reader's system is. It loads nothing.
 std::string HtmlPage(std::string_view title, std::string_view body);
 
 }  // namespace boltbeam::report

@@ -208,7 +208,8 @@ TEST(PriceReport, AllForms) {
   const std::string bare = PriceReport(lab::ComputePrice(question, list).value(), Form::kText);
   EXPECT_NE(bare.find("$3.363"), std::string::npos) << bare;
   EXPECT_NE(bare.find("the floor is not known"), std::string::npos);
-  EXPECT_NE(bare.find("bex.co"), std::string::npos);
+  EXPECT_NE(bare.find("bex.co, The Self-Hosted GPU Breakeven"), std::string::npos) << "a source is not cut";
+  EXPECT_NE(bare.find("owned beats hosted above 22.3 million tokens a day"), std::string::npos) << bare;
   ExpectFits80(bare);
   question.floor_tok_s = 363.54;
   question.prompt_tok_s = 9000;
@@ -219,10 +220,15 @@ TEST(PriceReport, AllForms) {
   EXPECT_NEAR(document["usd_per_million"].get<double>(), 3.3629, 1e-4);
   EXPECT_NEAR(document["usd_per_million_at_floor"].get<double>(), 2.2923, 1e-4);
   EXPECT_EQ(document["inputs"][0]["source"], "bex.co, The Self-Hosted GPU Breakeven Point");
+  // It is a list to edit, too.
+  EXPECT_EQ(lab::ParsePrices(document.dump(), "an answer").value().inputs.size(), list.inputs.size());
   const std::string page = PriceHtml(price);
   EXPECT_NE(page.find("<svg"), std::string::npos);
   EXPECT_NE(page.find("16.3 months"), std::string::npos);
   EXPECT_EQ(page.find("<?xml"), std::string::npos);
+  EXPECT_NE(page.find("name=\"viewport\""), std::string::npos);
+  EXPECT_NE(page.find("prefers-color-scheme: dark"), std::string::npos);
+  EXPECT_NE(page.find("renting one H100"), std::string::npos);
   EXPECT_EQ(page.find("http-equiv"), std::string::npos);
 }
 

@@ -42,7 +42,8 @@ std::string Render(const std::string& title, const std::vector<Section>& section
   std::string text;
   for (const Section& section : sections) {
     if (form == LedgerForm::kHtml) {
-      text += "<h2>" + EscapeHtml(section.title) + "</h2>\n" + (section.empty ? "<p>none</p>\n" : section.table.Html());
+      text += "<h2>" + EscapeHtml(section.title) + "</h2>\n" +
+              (section.empty ? "<p>none</p>\n" : Scrolling(section.table.Html()));
     } else if (form == LedgerForm::kMarkdown) {
       text += "\n## " + section.title + "\n\n" + (section.empty ? "none\n" : section.table.Markdown());
     } else {

@@ -16,6 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view kTitle = "What a token costs";
+
 std::string Usd(double value, int places = 2) { return (value < 0 ? "-$" : "$") + Decimal(std::abs(value), places); }
 /// Prices of tokens span magnitudes: three places below ten dollars.
 std::string TokenUsd(double value) { return Usd(value, value < 10 ? 3 : 2); }
@@ -65,23 +67,28 @@ Table YearTable(const lab::Price& price) {
   return table;
 }
 
-Table InputTable(const lab::Price& price) {
+/// has_what: with what each input is, for which a terminal has no room.
+Table InputTable(const lab::Price& price, bool has_what) {
   Table table({{"input", "name", Align::kLeft},
                {"value", "value"},
                {"unit", "unit", Align::kLeft},
-               {"date", "date", Align::kLeft},
+               {"date", "date"},
                {"source", "source", Align::kLeft}});
   for (const lab::PriceInput& input : price.list.inputs) {
-    table.Add({input.name,
-               {fmt::format("{:g}", input.value), Raw(input.value)},
-               Inert(input.unit),
-               Inert(input.date),
-               Inert(input.source)});
+    const std::string what = has_what && !input.what.empty() ? ": " + input.what : "";
+    table.Add({input.name, fmt::format("{:g}", input.value), Inert(input.unit), Inert(input.date),
+               Inert(input.source + what)});
   }
   return table;
 }
 
 std::string Millions(double tokens) { return Decimal(tokens / 1e6, 1) + " million"; }
+
+std::string BreakEvenText(const char* way, const lab::Price::BreakEven& point) {
+  return fmt::format(
+      "{} beats hosted above {} tokens a day, {}", way, Millions(point.tokens_per_day),
+      point.load <= 1 ? "a load of " + Percent(point.load, 1) : "more than this rate makes in a full day");
+}
 
 std::vector<std::string> Sentences(const lab::Price& price) {
   std::vector<std::string> texts;
@@ -100,10 +107,8 @@ std::vector<std::string> Sentences(const lab::Price& price) {
                               price.floor_tok_s ? fmt::format(", floor {}", Decimal(*price.floor_tok_s, 1)) : "",
                               Percent(price.list.Get("load"), 0), Millions(price.tokens_per_day)));
   if (!price.floor_tok_s) texts.push_back("the floor is not known: name a model and a chip, or --floor-rate");
-  texts.push_back(fmt::format("rented beats hosted above {} tokens a day, {}",
-                              Millions(price.break_even_tokens_per_day),
-                              price.break_even_load <= 1 ? "a load of " + Percent(price.break_even_load, 1)
-                                                         : "more than this rate makes in a full day"));
+  texts.push_back(BreakEvenText("rented", price.rented_against_hosted));
+  texts.push_back(BreakEvenText("owned", price.owned_against_hosted));
   texts.push_back(price.months_to_own
                       ? fmt::format("owning is cheaper than renting after {:.1f} months ({:.1f} without the power)",
                                     *price.months_to_own, price.months_to_buy)
@@ -132,8 +137,10 @@ std::string PriceJson(const lab::Price& price) {
                {"owned", PaidJson(price.owned)},
                {"hosted_usd_per_million", price.hosted_usd_per_million},
                {"hosted_with_fee_usd_per_million", price.hosted_with_fee},
-               {"break_even_tokens_per_day", price.break_even_tokens_per_day},
-               {"break_even_load", price.break_even_load},
+               {"break_even_tokens_per_day", price.rented_against_hosted.tokens_per_day},
+               {"break_even_load", price.rented_against_hosted.load},
+               {"owned_break_even_tokens_per_day", price.owned_against_hosted.tokens_per_day},
+               {"owned_break_even_load", price.owned_against_hosted.load},
                {"months_to_buy", price.months_to_buy},
                {"months_to_own", Optional(price.months_to_own)}};
   json["years"] = Json::array();
@@ -152,57 +159,82 @@ std::string PriceJson(const lab::Price& price) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// What each way has cost after so many years.
-std::string YearChart(const lab::Price& price) {
-  constexpr double kWidth = 640, kHeight = 300, kLeft = 80, kTop = 20, kPlotWidth = 440, kPlotHeight = 230;
-  const double years = price.years.back().years;
-  const double most = 1.05 * std::max(price.years.back().rent_usd, price.years.back().own_usd);
-  const double card = price.list.Get("card_usd");
-  Svg svg(kWidth, kHeight);
-  const auto x = [&](double year) { return kLeft + kPlotWidth * year / years; };
-  const auto y = [&](double usd) { return kTop + kPlotHeight * (1 - usd / most); };
-  svg.Line(x(0), y(0), x(years), y(0), "#888");
-  svg.Line(x(0), y(0), x(0), y(most), "#888");
-  svg.Line(x(0), y(0), x(years), y(price.years.back().rent_usd), "#cc0000", 2);
-  svg.Line(x(0), y(card), x(years), y(price.years.back().own_usd), "#3465a4", 2);
-  svg.Text(x(years) + 8, y(price.years.back().rent_usd) + 4, "rented " + Usd(price.years.back().rent_usd, 0),
-           {12, Svg::Anchor::kStart, false, "#cc0000"});
-  svg.Text(x(years) + 8, y(price.years.back().own_usd) + 4, "owned " + Usd(price.years.back().own_usd, 0),
-           {12, Svg::Anchor::kStart, false, "#3465a4"});
-  const Svg::TextStyle small{11, Svg::Anchor::kEnd, false, "#555"};
-  svg.Text(kLeft - 6, y(most) + 10, Usd(most, 0), small);
-  svg.Text(kLeft - 6, y(0), "$0", small);
-  svg.Text(x(years), y(0) + 16, fmt::format("{:g} years", years), small);
-  const double crossing = price.months_to_own ? *price.months_to_own / 12 : -1;
-  if (crossing > 0 && crossing <= years) {
-    svg.Line(x(crossing), y(0), x(crossing), y(most), "#999", 1);
-    svg.Text(x(crossing), y(0) + 16, fmt::format("{:.1f} months", *price.months_to_own),
-             {11, Svg::Anchor::kMiddle, false, "#555"});
-  }
-  return svg.Document("What renting and owning cost over the years", false);
+// Of both drawings, in pixels: as wide as a phone's screen, and a page's text at its side scales with it.
+constexpr double kDrawingWidth = 360;
+// The page's own colours, light and dark.
+constexpr std::string_view kInk = "var(--ink)", kSoft = "var(--soft)", kGrid = "var(--line)", kRented = "var(--lost)",
+                           kOwned = "var(--mark)";
+
+/// For an axis: "$79k".
+std::string ShortUsd(double value) {
+  if (value >= 1e6) return fmt::format("${:.3g}M", value / 1e6);
+  return value >= 1e4 ? fmt::format("${:.0f}k", value / 1e3) : Usd(value, 0);
 }
 
-/// Dollars for a million tokens by each way, as bars.
-std::string PriceChart(const lab::Price& price) {
-  std::vector<std::pair<std::string, double>> bars = {{"rented, measured", price.rented.usd_per_million}};
-  const auto add = [&](const char* name, const std::optional<double>& value) {
-    if (value) bars.emplace_back(name, *value);
-  };
-  add("rented, at the floor", price.rented.usd_per_million_at_floor);
-  add("owned, measured", price.owned.usd_per_million);
-  add("owned, at the floor", price.owned.usd_per_million_at_floor);
-  add("hosted", price.hosted_usd_per_million);
-  add("hosted, with the fee", price.hosted_with_fee);
-  const double most = std::ranges::max(bars, {}, [](const auto& bar) { return bar.second; }).second;
-  constexpr double kBar = 26, kLeft = 160, kPlotWidth = 380, kWidth = 640;
-  Svg svg(kWidth, 20 + kBar * static_cast<double>(bars.size()));
-  for (std::size_t i = 0; i < bars.size(); ++i) {
-    const double top = 10 + kBar * static_cast<double>(i), length = kPlotWidth * bars[i].second / most;
-    svg.Text(kLeft - 8, top + 15, bars[i].first, {12, Svg::Anchor::kEnd, false, "#222"});
-    svg.Box(kLeft, top + 2, std::max(1.0, length), kBar - 8, bars[i].first.contains("floor") ? "#a4c2e8" : "#3465a4");
-    svg.Text(kLeft + length + 6, top + 15, TokenUsd(bars[i].second), {12, Svg::Anchor::kStart, false, "#222"});
+/// What each way has cost after so many years.
+std::string YearChart(const lab::Price& price) {
+  constexpr double kHeight = 260, kLeft = 48, kTop = 26, kPlotWidth = 216, kPlotHeight = 206, kLine = 15;
+  const lab::YearCost& last = price.years.back();
+  const double years = last.years, most = 1.05 * std::max(last.rent_usd, last.own_usd);
+  Svg svg(kDrawingWidth, kHeight);
+  const auto x = [&](double year) { return kLeft + kPlotWidth * year / years; };
+  const auto y = [&](double usd) { return kTop + kPlotHeight * (1 - usd / most); };
+  const double step = RoundStep(most), year_step = std::max(1.0, RoundStep(years));
+  for (double usd = 0; usd <= most; usd += step) {
+    svg.Line(x(0), y(usd), x(years), y(usd), kGrid);
+    svg.Text(kLeft - 6, y(usd) + 4, ShortUsd(usd), {11, Svg::Anchor::kEnd, false, kSoft});
   }
-  return svg.Document("US dollars for a million tokens", false);
+  for (double year = 0; year <= years; year += year_step) {
+    svg.Text(x(year), y(0) + 18, fmt::format("{:g}", year), {11, Svg::Anchor::kMiddle, false, kSoft});
+  }
+  svg.Text(x(years) + 10, y(0) + 18, "years", {11, Svg::Anchor::kStart, false, kSoft});
+  const double crossing = price.months_to_own ? *price.months_to_own / 12 : -1;
+  if (crossing > 0 && crossing <= years) {
+    svg.Line(x(crossing), y(0), x(crossing), kTop - 8, kSoft);
+    svg.Text(x(crossing), kTop - 13, fmt::format("{:.1f} months", *price.months_to_own),
+             {11, Svg::Anchor::kMiddle, false, kSoft});
+  }
+  svg.Line(x(0), y(0), x(years), y(last.rent_usd), kRented, 2);
+  svg.Line(x(0), y(price.list.Get("card_usd")), x(years), y(last.own_usd), kOwned, 2);
+  // The names at the lines' ends, never on each other.
+  const double apart = std::max(0.0, kLine - std::abs(y(last.rent_usd) - y(last.own_usd))) / 2;
+  const double up = last.rent_usd >= last.own_usd ? apart : -apart;
+  svg.Text(x(years) + 8, y(last.rent_usd) + 4 - up, "rented " + ShortUsd(last.rent_usd),
+           {12, Svg::Anchor::kStart, false, kRented});
+  svg.Text(x(years) + 8, y(last.own_usd) + 4 + up, "owned " + ShortUsd(last.own_usd),
+           {12, Svg::Anchor::kStart, false, kOwned});
+  return "<div class=\"drawing\">\n" + svg.Document("What renting and owning cost over the years", false) + "</div>\n";
+}
+
+/// Dollars for a million tokens by each way, as bars: filled as measured, hollow at the floor.
+std::string PriceChart(const lab::Price& price) {
+  struct Bar {
+    const char* name;
+    double usd;
+    std::string_view color;
+    bool is_hollow;
+  };
+  std::vector<Bar> bars;
+  const auto add = [&](const char* name, const std::optional<double>& usd, std::string_view color, bool is_hollow) {
+    if (usd) bars.push_back({name, *usd, color, is_hollow});
+  };
+  add("rented", price.rented.usd_per_million, kRented, false);
+  add("rented, at the floor", price.rented.usd_per_million_at_floor, kRented, true);
+  add("owned", price.owned.usd_per_million, kOwned, false);
+  add("owned, at the floor", price.owned.usd_per_million_at_floor, kOwned, true);
+  add("hosted", price.hosted_usd_per_million, "var(--floor)", false);
+  add("hosted, with the fee", price.hosted_with_fee, "var(--floor)", false);
+  const double most = std::ranges::max(bars, {}, &Bar::usd).usd;
+  constexpr double kBar = 26, kLeft = 128, kPlotWidth = 160;
+  Svg svg(kDrawingWidth, 8 + kBar * static_cast<double>(bars.size()));
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const Bar& bar = bars[i];
+    const double top = 4 + kBar * static_cast<double>(i), length = std::max(1.0, kPlotWidth * bar.usd / most);
+    svg.Text(kLeft - 8, top + 17, bar.name, {12, Svg::Anchor::kEnd, false, kInk});
+    svg.Box(kLeft, top + 4, length, kBar - 8, bar.is_hollow ? "none" : bar.color, bar.color);
+    svg.Text(kLeft + length + 6, top + 17, TokenUsd(bar.usd), {12, Svg::Anchor::kStart, false, kInk});
+  }
+  return "<div class=\"drawing\">\n" + svg.Document("US dollars for a million tokens", false) + "</div>\n";
 }
 
 }  // namespace
@@ -216,16 +248,17 @@ std::string PriceReport(const lab::Price& price, Form form) {
   for (const std::string& sentence : Sentences(price)) {
     text += is_text ? Wrap(sentence, 2) + "\n" : "- " + sentence + "\n";
   }
-  return text + "\n" + (is_text ? InputTable(price).Text() : InputTable(price).Markdown());
+  return text + "\n" + (is_text ? InputTable(price, false).WrappedText() : InputTable(price, true).Markdown());
 }
 
-std::string PriceHtml(const lab::Price& price) {
-  std::string body = "<h2>A million tokens</h2>\n" + PriceChart(price) + PaidTable(price).Html();
-  body += "<ul>\n";
+std::string PriceSections(const lab::Price& price, int level) {
+  const auto heading = [&](const char* text) { return fmt::format("<h{0}>{1}</h{0}>\n", level, text); };
+  std::string body = heading("A million tokens") + PriceChart(price) + Scrolling(PaidTable(price).Html()) + "<ul>\n";
   for (const std::string& sentence : Sentences(price)) body += "<li>" + EscapeHtml(sentence) + "</li>\n";
-  body += "</ul>\n<h2>Renting and owning</h2>\n" + YearChart(price) + YearTable(price).Html();
-  body += "<h2>What was taken for granted</h2>\n" + InputTable(price).Html();
-  return HtmlPage("What a token costs", body);
+  body += "</ul>\n" + heading("Renting and owning") + YearChart(price) + Scrolling(YearTable(price).Html());
+  return body + heading("What was taken for granted") + Scrolling(InputTable(price, true).Html());
 }
+
+std::string PriceHtml(const lab::Price& price) { return HtmlPage(kTitle, PriceSections(price, 2)); }
 
 }  // namespace boltbeam::report

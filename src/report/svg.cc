@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "report/html.h"
 
 namespace boltbeam::report {
@@ -43,6 +45,14 @@ std::string Svg::Document(std::string_view title, bool with_header) const {
       "font-family=\"DejaVu Sans, sans-serif\" role=\"img\">\n<title>{}</title>\n{}</svg>\n",
       with_header ? "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" : "", width_, height_, width_, height_,
       EscapeHtml(Inert(title)), body_);
+}
+
+double RoundStep(double most) {
+  const double power = std::pow(10, std::floor(std::log10(most / 5)));
+  for (const double factor : {1, 2, 5}) {
+    if (most / (factor * power) <= 5) return factor * power;
+  }
+  return 10 * power;
 }
 
 }  // namespace boltbeam::report

@@ -31,4 +31,7 @@ class Svg {
   std::string body_;
 };
 
+/// For the lines of a grid: 1, 2 or 5 times a power of ten, of which at most five fit into `most`.
+double RoundStep(double most);
+
 }  // namespace boltbeam::report

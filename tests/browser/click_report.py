@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Opens a report in headless Chromium and clicks through it: click_report.py PAGE [FOLDER FOR PICTURES]
+"""Opens a page of a report in headless Chromium and clicks through it: click_report.py PAGE [FOLDER FOR PICTURES]
 
 At 1280 and 390 pixels, light and dark: every chart is drawn, nothing is wider than the screen, the console has no error,
 nothing but the page itself is asked for. Exit status 77: no browser here."""
@@ -34,28 +34,28 @@ return found;
 """
 CUT = """
 const found = [];
-for (const chart of document.querySelectorAll('.chart')) {
+for (const chart of document.querySelectorAll('.chart, .drawing')) {
   if (chart.closest('[hidden]')) continue;
   const frame = chart.getBoundingClientRect();
   for (const text of chart.querySelectorAll('text')) {
     const box = text.getBoundingClientRect();
     if (box.width === 0) continue;
     if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
-      found.push(chart.dataset.chart + ': ' + text.textContent);
+      found.push((chart.dataset.chart ?? 'drawing') + ': ' + text.textContent);
   }
 }
 return found;
 """
 OVERLAPPING = """
 const found = [];
-for (const chart of document.querySelectorAll('.chart')) {
+for (const chart of document.querySelectorAll('.chart, .drawing')) {
   if (chart.closest('[hidden]')) continue;
   const boxes = [...chart.querySelectorAll('text')].filter((t) => t.textContent.trim() && getComputedStyle(t).opacity !== '0')
     .map((t) => [t.getBoundingClientRect(), t.textContent]).filter(([b]) => b.width > 0);
   for (let i = 0; i < boxes.length; ++i) for (let k = i + 1; k < boxes.length; ++k) {
     const [a, an] = boxes[i], [b, bn] = boxes[k];
     const x = Math.min(a.right, b.right) - Math.max(a.left, b.left), y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-    if (x > 2 && y > 4) found.push(chart.dataset.chart + ': ' + an + ' / ' + bn);
+    if (x > 2 && y > 4) found.push((chart.dataset.chart ?? 'drawing') + ': ' + an + ' / ' + bn);
   }
 }
 return found;
@@ -113,7 +113,9 @@ for (const table of document.querySelectorAll('table')) {
 return found;
 """
 POINTS = """
-const data = JSON.parse(document.getElementById('account').textContent), found = [];
+const account = document.getElementById('account'), found = [];
+if (!account) return found;
+const data = JSON.parse(account.textContent);
 for (const chart of document.querySelectorAll('.chart[data-chart=roofline]')) {
   if (chart.closest('[hidden]')) continue;
   const parts = data.depths[chart.dataset.index].parts.length;

@@ -10,19 +10,24 @@
 
 #include "base/paths.h"
 #include "example_audit.h"
+#include "lab/prices.h"
 #include "report/account_page.h"
+#include "report/price_format.h"
 
 namespace boltbeam::report {
 namespace {
 
-TEST(ReportInABrowser, IsWholeAtBothWidthsInLightAndDark) {
-  const auto page =
-      AuditPage(ExampleSubject(), ExampleAudit(),
-                OtherProgram{"another program", {{"head", 2e6, 3e6}, {"layers", 4e6, 3e6}}, 1e4, "It wins."});
-  ASSERT_TRUE(page) << page.error().Message();
+lab::Price PriceAt(double tok_s) {
+  lab::PriceQuestion question;
+  question.tok_s = tok_s;
+  question.floor_tok_s = 1.5 * tok_s;
+  return lab::ComputePrice(question, lab::LoadPrices("", "").value()).value();
+}
+
+void ExpectWhole(const std::string& page) {
   const std::string path =
       (std::filesystem::path(testing::TempDir()) / ("report-" + std::to_string(::getpid()) + ".html")).string();
-  ASSERT_TRUE(base::WriteFileAtomically(path, *page));
+  ASSERT_TRUE(base::WriteFileAtomically(path, page));
   const std::string command =
       "/usr/bin/python3 " BOLTBEAM_SOURCE_DIR "/tests/browser/click_report.py " + path + " 2>&1";
   std::FILE* pipe = popen(command.c_str(), "r");
@@ -35,6 +40,27 @@ TEST(ReportInABrowser, IsWholeAtBothWidthsInLightAndDark) {
   constexpr int kNoBrowser = 77;
   if (status == kNoBrowser) GTEST_SKIP() << said;
   EXPECT_EQ(status, 0) << said;
+}
+
+TEST(ReportInABrowser, TheAccountIsWholeAtBothWidthsInLightAndDark) {
+  const auto page = AuditPage(
+      ExampleSubject(), ExampleAudit(),
+      OtherProgram{"another program", {{"head", 2e6, 3e6}, {"layers", 4e6, 3e6}}, 1e4, "It wins."}, PriceAt(90));
+  ASSERT_TRUE(page) << page.error().Message();
+  ExpectWhole(*page);
+}
+
+TEST(ReportInABrowser, SoIsThePrice) {
+  ExpectWhole(PriceHtml(PriceAt(247.8)));
+  // Large figures, and lines that end at one place.
+  lab::PriceList list = lab::LoadPrices("", "").value();
+  lab::PriceQuestion question;
+  question.tok_s = 0.02;
+  question.prompt_tok_s = 9;
+  question.prompt_tokens = 1e5;
+  list.Set("card_usd", 2.5e6);
+  list.Set("rent_usd_per_hour", 95.2);
+  ExpectWhole(PriceHtml(lab::ComputePrice(question, list).value()));
 }
 
 }  // namespace
