@@ -234,6 +234,32 @@ TEST(Fit, EachModelOfARecordedLadderIsForetoldByTheOthers) {
   EXPECT_GT(FitOne(*rows, options).line.sigma(), 5 * fit.line.sigma());
 }
 
+// The same machine, both programs in turns: docs/lab.md has these figures.
+TEST(Fit, ARecordedLadderOfTwoPrograms) {
+  const auto rows = ReadRows(std::string(BOLTBEAM_TEST_DATA) + "/lab/zen4-ladder-two-programs.jsonl");
+  ASSERT_TRUE(rows) << rows.error().Message();
+  const auto fits = FitMachines(*rows, {}).value();
+  ASSERT_EQ(fits.size(), 2U);
+  const auto largest_miss = [](const MachineFit& fit) {
+    double largest = 0;
+    for (const ModelPoint& point : fit.points) {
+      largest = std::max(largest, std::abs(point.left_out->miss_s / point.left_out->seconds.estimate));
+    }
+    return largest;
+  };
+  EXPECT_NEAR(fits[0].memory_factor, 0.93, 0.01);
+  EXPECT_NEAR(1e3 * fits[0].fixed_s.estimate, -0.2, 0.05);
+  EXPECT_NEAR(fits[0].bandwidth_gb_s.estimate, 31.2, 0.05);
+  EXPECT_NEAR(largest_miss(fits[0]), 0.030, 0.0005);
+  // llama-bench runs between the readings: its times do not follow them, and are left as they were.
+  EXPECT_EQ(fits[1].engine, "llama.cpp");
+  EXPECT_EQ(fits[1].memory_factor, 0);
+  EXPECT_NEAR(1e3 * fits[1].fixed_s.estimate, 3.4, 0.05);
+  EXPECT_NEAR(fits[1].bandwidth_gb_s.estimate, 28.0, 0.05);
+  EXPECT_NEAR(largest_miss(fits[1]), 0.070, 0.0005);
+  for (const ModelPoint& point : fits[1].points) EXPECT_TRUE(point.left_out->is_inside) << point.model;
+}
+
 TEST(Fit, TheGapsAreExplainedAsTheDocumentDoes) {
   const json golden = Golden();
   const double m3 = golden.at("streaming_share_pct").at("M3 Ultra").get<double>() / 100;

@@ -96,11 +96,14 @@ double MemoryFactor(std::span<const Windows> models) {
   const auto windows = static_cast<double>(sums.count);
   const bool is_steady = std::sqrt(sums.squares / windows) < kSteadyMemory * sums.level / windows;
   if (is_steady) return 1;
-  // Of little that moved, noise of the readings makes any factor: then the stream's own.
+  // Of little that moved, noise of the readings makes any factor: then the stream's own, unless even so it can't be
+  // that one. A program of its own meets other moments than the readings beside it, and its times may not follow them
+  // at all.
   const double slope = sums.products / sums.squares;
   const double freedom = std::max(1.0, windows - static_cast<double>(sums.means) - 1);
   const double error = std::sqrt(std::max(0.0, sums.token_squares - slope * sums.products) / freedom / sums.squares);
-  return error > kMostFactorError ? 1 : std::clamp(slope, 0.0, kMostMemoryFactor);
+  const bool may_be_one = error > kMostFactorError && std::abs(slope - 1) <= 2 * error;
+  return may_be_one ? 1 : std::clamp(slope, 0.0, kMostMemoryFactor);
 }
 
 std::vector<Cell> CellsOf(std::span<const Windows> models, std::span<const std::vector<double>> seconds) {

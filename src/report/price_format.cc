@@ -165,7 +165,7 @@ constexpr double kDrawingWidth = 360;
 constexpr std::string_view kInk = "var(--ink)", kSoft = "var(--soft)", kGrid = "var(--line)", kRented = "var(--lost)",
                            kOwned = "var(--mark)";
 
-/// For an axis: "$79k".
+/// For a drawing: "$79k".
 std::string ShortUsd(double value) {
   if (value >= 1e6) return fmt::format("${:.3g}M", value / 1e6);
   return value >= 1e4 ? fmt::format("${:.0f}k", value / 1e3) : Usd(value, 0);
@@ -232,7 +232,8 @@ std::string PriceChart(const lab::Price& price) {
     const double top = 4 + kBar * static_cast<double>(i), length = std::max(1.0, kPlotWidth * bar.usd / most);
     svg.Text(kLeft - 8, top + 17, bar.name, {12, Svg::Anchor::kEnd, false, kInk});
     svg.Box(kLeft, top + 4, length, kBar - 8, bar.is_hollow ? "none" : bar.color, bar.color);
-    svg.Text(kLeft + length + 6, top + 17, TokenUsd(bar.usd), {12, Svg::Anchor::kStart, false, kInk});
+    svg.Text(kLeft + length + 6, top + 17, bar.usd < 1e4 ? TokenUsd(bar.usd) : ShortUsd(bar.usd),
+             {12, Svg::Anchor::kStart, false, kInk});
   }
   return "<div class=\"drawing\">\n" + svg.Document("US dollars for a million tokens", false) + "</div>\n";
 }

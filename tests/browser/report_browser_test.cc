@@ -51,15 +51,15 @@ TEST(ReportInABrowser, TheAccountIsWholeAtBothWidthsInLightAndDark) {
 }
 
 TEST(ReportInABrowser, SoIsThePrice) {
-  ExpectWhole(PriceHtml(PriceAt(247.8)));
   // Large figures, and lines that end at one place.
   lab::PriceList list = lab::LoadPrices("", "").value();
-  lab::PriceQuestion question;
-  question.tok_s = 0.02;
-  question.prompt_tok_s = 9;
-  question.prompt_tokens = 1e5;
   list.Set("card_usd", 2.5e6);
   list.Set("rent_usd_per_hour", 95.2);
+  lab::PriceQuestion question;
+  question.tok_s = 0.02;
+  question.floor_tok_s = 0.03;
+  question.prompt_tok_s = 9;
+  question.prompt_tokens = 1e5;
   ExpectWhole(PriceHtml(lab::ComputePrice(question, list).value()));
 }
 
