@@ -35,7 +35,8 @@ class Contest {
   /// sample's code reads the table. Times nothing: other programs may run.
   Result<void> Prepare();
   /// Foretells the sample at the memory's rate of now, into the ledger, and times it; then the strategies. Where the
-  /// memory changed its rate meanwhile, or other programs ran, the sample is foretold and timed anew, a few times.
+  /// memory changed its rate meanwhile, or other programs ran, the sample is foretold and timed anew, a few times;
+  /// then kMeasurementUnstable.
   Result<Row> Time();
 
  private:
