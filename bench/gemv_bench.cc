@@ -1,5 +1,5 @@
 // The default product of every weight format, one column: GB/s of the stored weights, and their share of what a probe
-// of the memory reads in the same rounds. Cold: copies of the table in turn, together more than four times the
+// of the memory reads in the same rounds. Cold: copies of the table in turn, together sixteen times the
 // last-level cache; hot: one table again and again. Run with nothing else on the machine:
 //   gemv_bench --benchmark_filter='cold/2/' --benchmark_counters_tabular=true
 // --without=PREFIX runs as on a chip that lacks the instruction sets whose names begin so: avx512, avx_vnni.
@@ -98,7 +98,7 @@ class Machine {
     return machine;
   }
 
-  [[nodiscard]] std::uint64_t ColdBytes() const { return measure::LastLevelCacheBytes(chip_) * 9 / 2; }
+  [[nodiscard]] std::uint64_t ColdBytes() const { return measure::ColdBytes(chip_); }
 
   Result<Team*> TeamOf(std::uint32_t threads) {
     Team& team = teams_[threads];

@@ -9,7 +9,6 @@
 namespace boltbeam::audit {
 namespace {
 
-constexpr std::uint64_t kCaches = 4;
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBytesPerReading = std::uint64_t{64} << 20;  // so that waking the threads is no part of it
 constexpr std::uint32_t kChoosingRounds = 15;
@@ -20,7 +19,7 @@ constexpr std::size_t kShapesInUse = 3;
 Result<std::unique_ptr<ProbeBandwidth>> ProbeBandwidth::Create(runtime::KernelCache& kernels, const chip::Chip& machine,
                                                                const std::vector<int>& cpus,
                                                                std::uint64_t token_bytes) {
-  const std::uint64_t beyond_cache = kCaches * measure::LastLevelCacheBytes(machine);
+  const std::uint64_t beyond_cache = measure::ColdBytes(machine);
   const std::uint64_t bytes = std::clamp(token_bytes, kLeastBytes, beyond_cache);
   BOLTBEAM_ASSIGN(auto pool, runtime::ThreadPool::Create(cpus));
   BOLTBEAM_ASSIGN(measure::StreamProbe probe, measure::StreamProbe::Create(kernels, machine, *pool, bytes));

@@ -15,7 +15,7 @@ namespace boltbeam::audit {
 
 class ProbeBandwidth : public BandwidthSource {
  public:
-  /// token_bytes: what a token reads. The probe reads as much, up to four times the last-level cache: of a model that a
+  /// token_bytes: what a token reads. The probe reads as much, up to measure::ColdBytes: of a model that a
   /// cache holds in part, the roof is what the memory and the cache deliver together for a set of that size.
   static Result<std::unique_ptr<ProbeBandwidth>> Create(runtime::KernelCache& kernels, const chip::Chip& machine,
                                                         const std::vector<int>& cpus, std::uint64_t token_bytes);

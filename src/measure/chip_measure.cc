@@ -115,7 +115,7 @@ Result<void> ProveCold(Run& run, StreamProbe& probe, runtime::ThreadPool& pool, 
   std::vector<double> rereads;
   for (std::uint32_t i = 0; i < kRereads; ++i) {
     probe.Pass(pool, 0, set);
-    probe.Pass(pool, 0);
+    pool.Run([&](std::uint32_t thread) { probe.ReadGrains(thread, pool.size()); });
     rereads.push_back(probe.Pass(pool, 0, set));
   }
   const chip::Fact& reread =
@@ -374,10 +374,9 @@ Result<std::vector<chip::Fact>> MeasureChip(const chip::Chip& machine, runtime::
   BOLTBEAM_ASSIGN(const std::vector<double> dispatches, DispatchSamples(kernels, *pool, kCosts));
   BOLTBEAM_ASSIGN(const std::vector<double> barriers, BarrierSamples(*pool, kCosts / 4));
   run.dispatch_ns = Median(dispatches);
-  constexpr std::uint64_t kCaches = 4, kLeastBytes = std::uint64_t{64} << 20;
-  BOLTBEAM_ASSIGN(
-      StreamProbe probe,
-      StreamProbe::Create(kernels, machine, *pool, std::max(kLeastBytes, kCaches * LastLevelCacheBytes(machine))));
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 20;
+  BOLTBEAM_ASSIGN(StreamProbe probe,
+                  StreamProbe::Create(kernels, machine, *pool, std::max(kLeastBytes, ColdBytes(machine))));
   BOLTBEAM_TRY(MeasureMemory(run, probe, *pool));
   BOLTBEAM_TRY(MeasureMoreMemory(run, probe, *pool));
   for (const RateProbe::Kind kind : kinds) BOLTBEAM_TRY(MeasureRate(run, kind));

@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t kLine = 64;
 // Every shape's step divides this, and so does every thread's share.
 constexpr std::uint64_t kGrain = 4096;
+constexpr std::uint64_t kPieceBytes = std::uint64_t{128} << 20;
 
 // Marsaglia's xorshift: no memory controller can compress its words.
 void FillIncompressible(std::byte* data, std::uint64_t bytes, std::uint64_t seed) {
@@ -71,6 +72,8 @@ std::uint64_t LastLevelCacheBytes(const chip::Chip& machine) {
   return std::uint64_t{32} << 20;
 }
 
+std::uint64_t ColdBytes(const chip::Chip& machine) { return 16 * LastLevelCacheBytes(machine); }
+
 Result<StreamProbe> StreamProbe::Create(runtime::KernelCache& kernels, const chip::Chip& machine,
                                         runtime::ThreadPool& pool, std::uint64_t bytes) {
   StreamProbe probe;
@@ -100,19 +103,29 @@ void StreamProbe::ReadGrains(std::uint32_t thread, std::uint32_t threads) {
 
 double StreamProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes, std::uint32_t repeats) {
   const std::uint64_t length = bytes == 0 ? buffer_.bytes() : std::min(AlignUp(bytes, kGrain), buffer_.bytes());
+  const auto pieces = static_cast<std::uint32_t>(bytes == 0 ? CeilDiv(length, kPieceBytes) : 1);
+  const std::uint32_t piece = bytes == 0 ? piece_++ % pieces : 0;
   const auto grains = static_cast<std::int64_t>(length / kGrain);
   const auto steps_per_grain = static_cast<std::int64_t>(kGrain / shapes_[shape].StepBytes());
   const runtime::KernelFunction function = functions_[shape];
+  // A thread stays in what it filled: memory of its own node.
+  const auto range_of = [&](std::uint32_t thread) {
+    const runtime::Range share = runtime::Share(grains, thread, pool.size());
+    const runtime::Range own = runtime::Share(share.end - share.begin, piece, pieces);
+    return runtime::Range{share.begin + own.begin, share.begin + own.end};
+  };
+  std::int64_t read = 0;
+  for (std::uint32_t thread = 0; thread < pool.size(); ++thread) read += range_of(thread).end - range_of(thread).begin;
   const std::uint64_t begin = base::Ticks();
   pool.Run([&](std::uint32_t thread) {
-    const runtime::Range share = runtime::Share(grains, thread, pool.size());
+    const runtime::Range range = range_of(thread);
     void* const buffers[] = {buffer_.data(), out_.data() + kGrain * thread};
     for (std::uint32_t repeat = 0; repeat < repeats; ++repeat) {
-      function(buffers, share.begin * steps_per_grain, share.end * steps_per_grain);
+      function(buffers, range.begin * steps_per_grain, range.end * steps_per_grain);
     }
   });
   const double ns = clock_.ToNs(base::Ticks() - begin);
-  return static_cast<double>(length) * repeats / ns;
+  return static_cast<double>(read) * kGrain * repeats / ns;
 }
 
 std::vector<double> StreamProbe::ArrivalSpreads(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes,
