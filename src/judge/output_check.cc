@@ -77,11 +77,12 @@ Result<double> TokenTicks(engine::Session& session, std::uint64_t depth, std::in
   return static_cast<double>(base::Ticks() - begin);
 }
 
+constexpr std::uint64_t kRepeats = 9, kStride = 7919;
+
 // A new token, the same again, and another new one, side by side: the median of the second's time over the lesser of
 // the new ones' is not moved by a disturbance here and there, nor by a machine that changes its speed.
-Result<double> TimeAgain(engine::Session& session, std::uint64_t depth, std::uint32_t vocabulary) {
-  constexpr std::uint64_t kRepeats = 9, kStride = 7919, kFirst = 13;
-  const auto token = [&](std::uint64_t i) { return static_cast<std::int32_t>((kFirst + i * kStride) % vocabulary); };
+Result<double> TimeAgain(engine::Session& session, std::uint64_t depth, std::uint64_t first, std::uint32_t vocabulary) {
+  const auto token = [&](std::uint64_t i) { return static_cast<std::int32_t>((first + i * kStride) % vocabulary); };
   std::vector<double> shares;
   for (std::uint64_t i = 0; i < kRepeats; ++i) {
     BOLTBEAM_TRY(TokenTicks(session, depth, token(3 * i)));  // wakes the workers
@@ -92,6 +93,18 @@ Result<double> TimeAgain(engine::Session& session, std::uint64_t depth, std::uin
   }
   BOLTBEAM_TRY(session.Truncate(depth));
   return measure::Median(shares);
+}
+
+// Where another program takes the CPUs a token of a fraction of a millisecond is as long as it likes: who remembers is
+// quick each time, and others are not thrice.
+Result<double> TimeAgainUntilSure(engine::Session& session, std::uint64_t depth, std::uint32_t vocabulary) {
+  constexpr std::uint64_t kAttempts = 3, kFirst = 13;
+  double share = 0;
+  for (std::uint64_t attempt = 0; attempt < kAttempts && share < kRemembered; ++attempt) {
+    BOLTBEAM_ASSIGN(const double now, TimeAgain(session, depth, kFirst + attempt * 3 * kRepeats * kStride, vocabulary));
+    share = std::max(share, now);
+  }
+  return share;
 }
 
 Condition Fresh(const OutputFinding& finding) {
@@ -155,8 +168,8 @@ Result<void> CompareOutputs(engine::Session& a, engine::Session& b, std::span<co
     const bool same = HashLogits(a.logits()) == first_a[i] && HashLogits(b.logits()) == first_b[i];
     finding.unrepeated += same ? 0 : 1;
   }
-  BOLTBEAM_ASSIGN(const double a_again, TimeAgain(a, depth, vocabulary));
-  BOLTBEAM_ASSIGN(const double b_again, TimeAgain(b, depth, vocabulary));
+  BOLTBEAM_ASSIGN(const double a_again, TimeAgainUntilSure(a, depth, vocabulary));
+  BOLTBEAM_ASSIGN(const double b_again, TimeAgainUntilSure(b, depth, vocabulary));
   finding.a_again = std::min(finding.a_again, a_again);
   finding.b_again = std::min(finding.b_again, b_again);
   return {};
