@@ -48,6 +48,20 @@ TEST(CpuInfo, ReadsTheFirstProcessorOfBothArchitectures) {
   EXPECT_TRUE(ParseCpuInfo("").features.empty());
 }
 
+TEST(CpuFamily, ARowOfItsFamilyAddsWhatNoSystemTells) {
+  CpuInfo cpu;
+  cpu.vendor = "AuthenticAMD";
+  cpu.family = "26";
+  const auto facts = FactsOfFamily(cpu);
+  ASSERT_TRUE(facts) << facts.error().Message();
+  const auto fact = std::ranges::find(*facts, "prefetch_bytes", &Fact::name);
+  ASSERT_NE(fact, facts->end());
+  EXPECT_GT(fact->value, 0);
+  EXPECT_FALSE(fact->method.empty() || fact->source.empty() || fact->date.empty());
+  cpu.vendor = "GenuineIntel";
+  EXPECT_TRUE(FactsOfFamily(cpu)->empty());
+}
+
 TEST(CpuList, ReadsRangesAndStopsAtNonsense) {
   EXPECT_EQ(ParseCpuList("0-3,8,10-11\n"), (std::vector<int>{0, 1, 2, 3, 8, 10, 11}));
   EXPECT_EQ(ParseCpuList("5"), std::vector<int>{5});

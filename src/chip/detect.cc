@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <memory>
 
 #include "base/paths.h"
@@ -159,6 +160,8 @@ Result<Chip> DetectMachine(const std::filesystem::path& root) {
   AddDetected(chip, "cpu_quota", CpuQuota(), "", "control groups and affinity");
   AddVectors(chip);
   AddMemory(chip, root);
+  BOLTBEAM_ASSIGN(std::vector<Fact> of_family, FactsOfFamily(cpu));
+  std::ranges::move(of_family, std::back_inserter(chip.facts));
   return chip;
 }
 

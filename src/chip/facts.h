@@ -25,7 +25,8 @@ enum class Use : std::uint8_t { kNone, kBandwidth, kPeak };
 /// dot_i8_flop_s, barrier_ns, dispatch_ns, published_bandwidth_gb_s, peak_flop_s, peak_flop_s.<path>, cores, threads,
 /// l1d_bytes, l2_bytes, l3_bytes (each of one cache), line_bytes, vector_bits, vector_registers, memory_bytes,
 /// memory_limit_bytes, cpu_quota, numa_nodes, page_bytes, huge_page_bytes, transparent_huge_pages (0 never, 1 madvise,
-/// 2 always) ... A name may have several readings.
+/// 2 always), prefetch_bytes (how far ahead a kernel that streams fetches; unknown: it need not) ... A name may have
+/// several readings.
 struct Fact {
   std::string name;
   double value = 0;
@@ -71,8 +72,8 @@ Result<Chip> FindChip(const std::string& id_or_file, const std::string& config_f
 /// Where the measured facts of this machine lie: data_folder/chips/<id>.json.
 std::string MeasuredFile(const std::string& data_folder, const std::string& id);
 
-/// This machine: topology, caches, instruction sets, memory, cgroup limits. Detected facts only; measured ones are read
-/// from data_folder/chips when `chip measure` has written them.
+/// This machine: topology, caches, instruction sets, memory, cgroup limits, and what data/cpus/*.json say of CPUs of
+/// its vendor and family. Measured facts are read from data_folder/chips when `chip measure` has written them.
 Result<Chip> DetectThisMachine();
 /// A measured fact replaces a detected one of the same name.
 Result<Chip> ThisMachine(const std::string& data_folder);

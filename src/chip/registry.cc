@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "base/embedded.h"
 #include "base/paths.h"
 #include "chip/facts.h"
+#include "chip/system.h"
 
 namespace boltbeam::chip {
 namespace {
@@ -54,6 +57,18 @@ Result<std::vector<Chip>> LoadRegistry(const std::string& config_folder) {
   }
   std::ranges::sort(chips, {}, &Chip::id);
   return chips;
+}
+
+Result<std::vector<Fact>> FactsOfFamily(const CpuInfo& cpu) {
+  std::vector<Fact> facts;
+  for (const base::EmbeddedFile& file : base::EmbeddedFiles()) {
+    if (!file.path.starts_with("cpus/")) continue;
+    BOLTBEAM_ASSIGN(Chip row, ChipFromJson(file.text, std::string(file.path)));
+    const nlohmann::json json = nlohmann::json::parse(file.text);
+    if (json.value("vendor", "") != cpu.vendor || json.value("family", "") != cpu.family) continue;
+    std::ranges::move(row.facts, std::back_inserter(facts));
+  }
+  return facts;
 }
 
 Result<Chip> FindChip(const std::string& id_or_file, const std::string& config_folder) {

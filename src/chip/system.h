@@ -47,6 +47,9 @@ std::vector<int> PinningOrder(const std::filesystem::path& root, const std::vect
 /// 0 never, 1 madvise, 2 always; nullopt when the kernel has none.
 std::optional<int> TransparentHugePages(const std::filesystem::path& root);
 
+/// What data/cpus/*.json say of every CPU of this vendor and family. kJson and kChipRow of a row that is not right.
+Result<std::vector<Fact>> FactsOfFamily(const CpuInfo& cpu);
+
 /// DetectThisMachine with the files of another root; topology and affinity are this process's own.
 Result<Chip> DetectMachine(const std::filesystem::path& root);
 

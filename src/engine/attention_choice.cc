@@ -110,6 +110,7 @@ Result<kernel::AttentionShape> AttentionShapeOf(const model::Model& model, const
   shape.dot = facts.has_dot4 ? kernel::Dot::kDot4 : kernel::Dot::kMaddHalves;
   shape.lanes = facts.lanes;
   shape.registers = facts.registers;
+  shape.prefetch_bytes = facts.prefetch_bytes;
   BOLTBEAM_ASSIGN(shape, AttentionFor(options.geometry, shape, facts));
   shape.context = AlignUp<std::uint64_t>(options.context, shape.chunk);
   return shape;

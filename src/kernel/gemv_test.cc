@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -135,6 +137,33 @@ TEST(GemvTest, AGeometryThatOverflowsIsRefused) {
   const WeightLayout layout = LayoutFor(*formats::FindFormat("Q8_0"), 8).value();
   EXPECT_EQ(BuildGemv(layout, {8, Dot::kMaddBytes, 1, 1, true, 0}, {8, 32}).error().code, Code::kKernelIllegal);
   EXPECT_EQ(BuildGemv(layout, {8, Dot::kDot4, 1, 1, true, 0}, {8, 33}).error().code, Code::kKernelIllegal);
+}
+
+// Every line ahead once, each behind the load of its like: what a core can have under way at once is less than a block.
+TEST(GemvTest, LinesAreFetchedAheadOneByOne) {
+  for (const char* name : {"Q4_K", "Q6_K", "Q8_0", "IQ4_XS"}) {
+    const formats::Format& format = *formats::FindFormat(name);
+    VectorFacts facts{.lanes = 16, .registers = 32, .has_dot4 = true, .has_madd_bytes = true};
+    facts.prefetch_bytes = 8192;
+    const GemvGeometry geometry = DefaultGeometry(format, facts, false);
+    const auto layout = LayoutFor(format, geometry);
+    const auto program = BuildGemv(*layout, geometry, {.rows = 64, .cols = 4096});
+    ASSERT_TRUE(program) << program.error().Message();
+    std::istringstream lines(Print(*program));
+    std::set<std::string> fetched;
+    bool is_last = false;
+    for (std::string line; std::getline(lines, line);) {
+      const bool is_fetch = line.find("prefetch weights[") != std::string::npos;
+      EXPECT_FALSE(is_fetch && is_last) << name << ": two in a row: " << line;
+      EXPECT_TRUE(!is_fetch || fetched.insert(line).second) << name << ": twice: " << line;
+      is_last = is_fetch;
+    }
+    const std::uint32_t turn = geometry.unroll * layout->block_bytes;
+    EXPECT_GE(fetched.size(), turn / 64) << name;
+    EXPECT_LE(fetched.size(), geometry.unroll * ((layout->block_bytes + 63) / 64)) << name;
+  }
+  EXPECT_EQ(DefaultGeometry(*formats::FindFormat("Q4_K"), VectorFacts{.prefetch_bytes = 8192}, true).prefetch_bytes, 0U)
+      << "prompts use what they read many times";
 }
 
 TEST(WeightLayoutTest, TablesAreAsLargeAsInTheFile) {

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint16_t kFloatChains = 4;        // so that one addition need not wait for the last
 constexpr std::uint32_t kElementsPerTurn = 128;  // enough loads in flight per turn of the loop, without spills
+constexpr std::uint32_t kManyRegisters = 32;     // hold two super-blocks
 
 }  // namespace
 
@@ -20,6 +21,7 @@ VectorFacts VectorFactsOf(const chip::Chip& chip) {
   } else if (chip.Has("asimd")) {  // arm64: 128 bits, 32 registers
     facts = {.lanes = 4, .registers = 32, .has_dot4 = chip.Has("i8mm"), .has_dot4_signed = chip.Has("asimddp")};
   }
+  facts.prefetch_bytes = static_cast<std::uint32_t>(chip.Get("prefetch_bytes").value_or(0));
   return facts;
 }
 
@@ -35,9 +37,11 @@ GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& f
                  : facts.has_dot4_signed ? Dot::kDot4Signed
                  : facts.has_madd_bytes  ? Dot::kMaddBytes
                                          : Dot::kMaddHalves;
+  const std::uint32_t least_blocks = !many_columns && facts.registers >= kManyRegisters ? 2 : 1;
   geometry.unroll =
-      is_float ? 8 : static_cast<std::uint16_t>(std::max<std::uint32_t>(1, kElementsPerTurn / format.elements));
+      is_float ? 8 : static_cast<std::uint16_t>(std::max(least_blocks, kElementsPerTurn / format.elements));
   geometry.chains = is_float && !many_columns ? kFloatChains : 1;
+  if (!many_columns) geometry.prefetch_bytes = facts.prefetch_bytes;
   const auto layout = LayoutFor(format, facts.lanes);
   if (!layout) return geometry;
   if (layout->IsSplit(geometry.dot)) {

@@ -15,6 +15,8 @@ struct VectorFacts {
   bool has_dot4 = false;         // u8 x s8 four-way dot product at that width
   bool has_madd_bytes = false;   // u8 x s8 pairs at that width
   bool has_dot4_signed = false;  // s8 x s8
+  // Further ahead than the loads that a core has under way by itself; 0: these suffice.
+  std::uint32_t prefetch_bytes = 0;
 
   [[nodiscard]] std::uint32_t bits() const { return std::uint32_t{lanes} * 32; }
 };

@@ -25,7 +25,6 @@ constexpr double kFewRows = 4;  // of a group: one stream
 // loads may be moved, and of the rows of a group beyond a few.
 constexpr double kUsualDisorder = 0.25, kUsualUneven = 0.25;
 constexpr double kLineBytes = 64;   // between prefetches
-constexpr double kUnderWay = 24;    // lines that a core asks for before it waits
 constexpr double kSmallTurn = 256;  // instructions that every front end keeps up with
 
 /// The code of the loop that holds no other.
@@ -78,7 +77,6 @@ std::span<const CoefficientName> CoefficientNames() {
       CoefficientName{"far", "more for each KiB fetched ahead", &Coefficients::far},
       CoefficientName{"streams", "more for twice the rows of a group", &Coefficients::streams},
       CoefficientName{"late", "more of the memory's time for what is not fetched ahead", &Coefficients::late},
-      CoefficientName{"ahead", "more of the memory's time for prefetches in bursts", &Coefficients::ahead},
       CoefficientName{"overlap", "how far memory, instructions and waits overlap", &Coefficients::overlap},
   };
   return kNames;
@@ -138,8 +136,7 @@ Result<Work> Counter::Count(const kernel::GemvGeometry& geometry, const std::opt
   work.halves = work.turns * turn.halves;
   work.loads = work.turns * turn.loads;
   if (geometry.prefetch_bytes > 0) {
-    work.burst = geometry.unroll * static_cast<double>(layout.block_bytes) / kLineBytes;
-    work.prefetches = work.turns * std::ceil(work.burst);
+    work.prefetches = work.turns * std::ceil(geometry.unroll * static_cast<double>(layout.block_bytes) / kLineBytes);
   }
   // Sums of whole numbers begin anew in every sub-block: only one addition a block waits for the block before.
   work.waits = work.turns * geometry.unroll / (layout.is_float ? geometry.chains : 1);
@@ -178,7 +175,6 @@ Prediction TimeOf(const Work& work, const Coefficients& c) {
   // The thread with most rows sets the time.
   prediction.memory_ns = roofline::MemoryFloorNs(work.bytes, work.bandwidth_gb_s) * work.busiest *
                          (1 + c.streams * rows) * (1 + c.late / (1 + work.ahead_kib)) *
-                         (1 + c.ahead * work.burst / (work.burst + kUnderWay)) *
                          (1 + c.disorder * work.disorder + c.uneven * work.uneven);
   const double doublings = std::max(0.0, std::log2(work.turn_size / kSmallTurn));
   double wide =

@@ -52,7 +52,6 @@ struct Coefficients {
   double far = 0.024;      // more for each KiB that is fetched ahead: it pushes others out of the first cache
   double streams = 0.035;  // more of the memory's time for each doubling of a group's rows beyond four
   double late = 0.3;       // more of the memory's time for what is not fetched ahead: half of it with the first KiB
-  double ahead = 0.06;     // more of the memory's time when a turn's prefetches take all lines that can be under way
   double overlap = 3.7;    // p of (memory^p + compute^p + waits^p)^(1/p): 1 adds, a large one takes the largest
   double spread = 0.3;     // relative half width of the interval that nine of ten lie in
   std::string source = "another CPU's fit";  // or what they were fitted on
@@ -76,7 +75,6 @@ struct Work {
   double turn_size = 0;       // vector instructions and loads of a turn
   double pressure = 0.22;     // registers needed at the least over those there
   double ahead_kib = 0;       // fetched ahead; 0: nothing
-  double burst = 0;           // lines that a turn asks for ahead, one after another
   double disorder = 0;        // log2(1 + codegen::StreamFacts::disorder): of the compiled code, or a guess
   double uneven = 0;          // log2(codegen::StreamFacts::unevenness), likewise
   double bandwidth_gb_s = 0;  // of all threads

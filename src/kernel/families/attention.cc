@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernel/families/ahead.h"
 #include "kernel/families/cache_place.h"
 #include "kernel/families/state.h"
 
@@ -34,9 +35,9 @@ class Attention {
         group_(shape.heads / shape.kv_heads),
         codes_(shape.key.IsCoded() ? shape.QueryCodes() : ActivationLayout()),
         query_bytes_(static_cast<std::int64_t>(codes_.ColumnBytes(shape.head_dim))),
-        b_(fmt::format("attention.h{}.kv{}.d{}.chunk{}{}.l{}{}", shape.heads, shape.kv_heads, shape.head_dim,
+        b_(fmt::format("attention.h{}.kv{}.d{}.chunk{}{}.l{}{}{}", shape.heads, shape.kv_heads, shape.head_dim,
                        shape.chunk, shape.window == 0 ? "" : fmt::format(".w{}", shape.window), shape.lanes,
-                       ElementNames(shape)),
+                       ElementNames(shape), shape.prefetch_bytes == 0 ? "" : fmt::format(".p{}", shape.prefetch_bytes)),
            fmt::format("softmax(q k / scale) v over {} positions for the {} query heads of a KV head{}", shape.chunk,
                        group_, shape.window == 0 ? "" : fmt::format(", {} back", shape.window))) {
     query_ = b_.AddBuffer("query");
@@ -97,6 +98,12 @@ class Attention {
 
   Type F() const { return {Scalar::kF32, lanes_}; }
   Type I() const { return {Scalar::kI32, lanes_}; }
+  /// A load of so many bytes of the cache, in the order of the calls, and the fetch of what lies ahead.
+  Value Ordered(std::uint32_t buffer, Type type, Memory memory, Value at, std::int64_t offset, std::int64_t bytes) {
+    const Value loaded = b_.Load(buffer, type, memory, at, offset, true);
+    FetchAhead(b_, buffer, at, 0, offset, bytes, {s_.prefetch_bytes, false});
+    return loaded;
+  }
   std::int64_t ScratchRow(std::uint32_t g) const { return std::int64_t{g} * s_.chunk * 4; }
 
   /// Valid lanes of the vector that starts at position `at` of the chunk.
@@ -120,7 +127,7 @@ class Attention {
     carried = b_.Loop(b_.I64(0), to, b_.I64(4 * unroll), carried, [&](Value d, std::span<const Value> in) {
       std::vector<Value> next(in.begin(), in.end());
       for (std::uint32_t i = 0; i < unroll; ++i) {
-        const Value key = b_.Load(keys_, F(), s_.key.memory, in[0], i * vector_bytes, true);
+        const Value key = Ordered(keys_, F(), s_.key.memory, in[0], i * vector_bytes, vector_bytes);
         for (std::uint32_t g = 0; g < group_; ++g) {
           Value& sum = next[1 + g * chains + i % chains];
           const std::int64_t element = g * query_bytes_ + std::int64_t{i} * 4;
@@ -154,7 +161,7 @@ class Attention {
           std::vector<Value> dots, next;
           for (std::uint32_t g = 0; g < group_; ++g) dots.push_back(broadcast(I(), g, codes_.sums_offset));
           for (std::int64_t at = 0; at < block; at += kQuad) {
-            const Value words = b_.Load(keys_, I(), Memory::kWord, codes, at * lanes_, true);
+            const Value words = Ordered(keys_, I(), Memory::kWord, codes, at * lanes_, kQuad * lanes_);
             if (s_.dot == Dot::kDot4) {
               for (std::uint32_t g = 0; g < group_; ++g) dots[g] = Dot4(dots[g], words, broadcast(I(), g, at));
               continue;
@@ -234,7 +241,8 @@ class Attention {
             }
             for (std::uint32_t v = 0; v < tile; ++v) {
               const auto offset = static_cast<std::int64_t>(s_.value.Bytes(std::uint64_t{start + v} * width));
-              const Value value = b_.Load(values_, type, s_.value.memory, cache + at * row_bytes, offset, true);
+              const Value value = Ordered(values_, type, s_.value.memory, cache + at * row_bytes, offset,
+                                          static_cast<std::int64_t>(s_.value.Bytes(width)));
               for (std::uint32_t g = 0; g < group_; ++g)
                 next[g * tile + v] = Fma(weights[g], value, next[g * tile + v]);
             }
@@ -331,8 +339,8 @@ class Attention {
             }
             for (std::uint32_t v = 0; v < tile; ++v) {
               const std::int64_t offset = std::int64_t{start + v} * width * kQuad;
-              const auto [even, odd] =
-                  Halves(b_.Load(values_, type, Memory::kWord, codes + at * std::int64_t{block}, offset, true));
+              const auto [even, odd] = Halves(
+                  Ordered(values_, type, Memory::kWord, codes + at * std::int64_t{block}, offset, kQuad * width));
               for (std::uint32_t g = 0; g < group_; ++g) {
                 Value& sum = next[g * tile + v];
                 sum = sum + MaddHalves(even, first[g]);

@@ -50,7 +50,8 @@ struct AttentionShape {
   CacheElement key, value;
   Dot dot = Dot::kMaddHalves;  // of keys in codes: this or kDot4
   std::uint16_t lanes = 8;
-  std::uint32_t registers = 16;  // vector registers: bounds the accumulators
+  std::uint32_t registers = 16;      // vector registers: bounds the accumulators
+  std::uint32_t prefetch_bytes = 0;  // how far ahead of its reads the cache is fetched; 0: not
 
   [[nodiscard]] std::uint64_t KeyBytes() const { return key.Bytes(head_dim); }      // of a head's position
   [[nodiscard]] std::uint64_t ValueBytes() const { return value.Bytes(head_dim); }  // of a head's position

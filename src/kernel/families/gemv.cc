@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernel/builder.h"
+#include "kernel/families/ahead.h"
 #include "kernel/families/best.h"
 #include "kernel/families/columns.h"
 #include "kernel/families/integer_block.h"
@@ -13,8 +14,6 @@
 
 namespace boltbeam::kernel {
 namespace {
-
-constexpr std::uint32_t kLineBytes = 64;  // between prefetches
 
 std::string_view DotName(Dot dot) {
   switch (dot) {
@@ -228,11 +227,6 @@ class Gemv {
     for (std::uint16_t block = 0; block < count; ++block) {
       const std::int64_t at = std::int64_t{block} * layout_.block_bytes;
       columns_.BeginBlock(input, block * block_bytes);
-      if (geometry_.prefetch_bytes > 0) {
-        for (std::uint32_t line = 0; line < layout_.block_bytes; line += kLineBytes) {
-          b_.Prefetch(weights_, weights, at + geometry_.prefetch_bytes + line, geometry_.prefetch_once);
-        }
-      }
       if (layout_.is_float) {
         FloatElement(weights, at, sums, block);
         continue;
@@ -252,6 +246,8 @@ class Gemv {
     for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
       registers.push_back(b_.Load(weights_, {Scalar::kF32, lanes_}, layout_.float_memory, weights,
                                   at + std::int64_t{row} * row_bytes, geometry_.ordered));
+      FetchAhead(b_, weights_, weights, at, std::int64_t{row} * row_bytes, std::int64_t{lanes_} * row_bytes,
+                 {geometry_.prefetch_bytes, geometry_.prefetch_once});
     }
     const Rows w(std::move(registers));
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {

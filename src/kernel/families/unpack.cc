@@ -5,14 +5,14 @@
 #include "kernel/families/scales.h"
 
 namespace boltbeam::kernel {
-
 Unpack::Unpack(Builder& builder, const WeightLayout& layout, const GemvGeometry& geometry, std::uint32_t buffer)
     : b_(builder),
       layout_(layout),
       row_(*layout.format->layout),
       geometry_(geometry),
       buffer_(buffer),
-      lanes_(geometry.lanes) {}
+      lanes_(geometry.lanes),
+      ahead_{geometry.prefetch_bytes, geometry.prefetch_once} {}
 
 void Unpack::BeginBlock(Value weights, std::int64_t at, std::string turn) {
   weights_ = weights;
@@ -25,8 +25,9 @@ void Unpack::BeginBlock(Value weights, std::int64_t at, std::string turn) {
 Rows Unpack::Load(Type type, Memory memory, std::int64_t offset, std::uint32_t lane_bytes) {
   std::vector<Value> registers;
   for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
-    registers.push_back(
-        b_.Load(buffer_, type, memory, weights_, at_ + offset + std::int64_t{row} * lane_bytes, geometry_.ordered));
+    const std::int64_t place = offset + std::int64_t{row} * lane_bytes;
+    registers.push_back(b_.Load(buffer_, type, memory, weights_, at_ + place, geometry_.ordered));
+    FetchAhead(b_, buffer_, weights_, at_, place, std::int64_t{lanes_} * lane_bytes, ahead_);
   }
   return Rows(std::move(registers));
 }
@@ -38,8 +39,9 @@ Rows Unpack::Words(std::int64_t offset, Memory memory) {
 Rows Unpack::Encoded(formats::Encoding encoding, std::int64_t offset) {
   std::vector<Value> registers;
   for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
-    registers.push_back(LoadScale(b_, buffer_, encoding, lanes_, weights_,
-                                  at_ + offset + std::int64_t{row} * ScaleBytes(encoding), geometry_.ordered));
+    const std::int64_t place = offset + std::int64_t{row} * ScaleBytes(encoding);
+    registers.push_back(LoadScale(b_, buffer_, encoding, lanes_, weights_, at_ + place, geometry_.ordered));
+    FetchAhead(b_, buffer_, weights_, at_, place, std::int64_t{lanes_} * ScaleBytes(encoding), ahead_);
   }
   return Rows(std::move(registers));
 }

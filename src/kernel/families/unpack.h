@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/families/ahead.h"
 #include "kernel/rows.h"
 #include "kernel/weight_layout.h"
 
@@ -54,6 +55,7 @@ class Unpack {
   const GemvGeometry& geometry_;
   const std::uint32_t buffer_;
   const std::uint16_t lanes_;
+  const Ahead ahead_;
   Value weights_;
   std::int64_t at_ = 0, chunk_at_ = 0;
   std::string turn_;
