@@ -17,7 +17,7 @@
 namespace boltbeam::app {
 namespace {
 
-// Far beyond any cache: the probe takes four times the last-level cache of it.
+// Far beyond any cache: the probe takes sixteen times the last-level cache of it.
 constexpr std::uint64_t kBeyondCaches = std::uint64_t{1} << 40;
 
 /// What tells one line from another.
@@ -34,14 +34,19 @@ std::string Described(const lab::MachineFit& fit, bool has_release = true) {
 
 /// Of several releases of a program the one that ran last: another may move either number.
 void KeepNewestReleases(std::vector<lab::MachineFit>& fits) {
+  // A release's depths are lines of their own, and its date the newest of theirs.
+  std::map<std::string, std::string> dates;
+  for (const lab::MachineFit& fit : fits) {
+    std::string& date = dates[Described(fit)];
+    date = std::max(date, fit.date);
+  }
   std::set<std::string> older;
   for (const lab::MachineFit& fit : fits) {
     const auto newer = std::ranges::find_if(fits, [&](const lab::MachineFit& other) {
       return Described(other, false) == Described(fit, false) && other.engine_version != fit.engine_version &&
-             other.date > fit.date;
+             dates[Described(other)] > dates[Described(fit)];
     });
-    if (newer == fits.end() || older.contains(Described(fit))) continue;
-    older.insert(Described(fit));
+    if (newer == fits.end() || !older.insert(Described(fit)).second) continue;
     Note(fmt::format("rows of {} {} are not used, those of {} are newer (--line chooses others)", fit.engine,
                      fit.engine_version, newer->engine_version));
   }

@@ -145,6 +145,15 @@ TEST_F(SplitModel, WhereTheFirstPartDiffersFromTheMixtureTheOthersMay) {
   EXPECT_NEAR(other.unseen_half_bytes, plain.unseen_bytes * head * (2 - 34.0 / 32) / here, 1);
 }
 
+TEST_F(SplitModel, ATableThatTheMetadataDenyIsRefused) {
+  model::TestModel model("qwen3");
+  model.keys["general.file_type"] = 7U;
+  model.Find("output.weight").shape = {256, 640};
+  const auto refused = ReadHeaderFacts(FirstOf(model));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().found.find("output.weight of [256 x 640]"), std::string::npos) << refused.error().Message();
+}
+
 TEST_F(SplitModel, WhereNothingFollowsThePartsAreNamed) {
   model::TestModel model("qwen3");  // no general.file_type
   const std::string first = FirstOf(model);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "base/hash.h"
 #include "gguf/split_name.h"
@@ -71,7 +72,7 @@ struct Tables {
 };
 
 /// Gives the plan's tables the formats of those that are there.
-Tables TakeFormats(const gguf::File& file, model::SynthPlan& plan) {
+Result<Tables> TakeFormats(const gguf::File& file, model::SynthPlan& plan) {
   Tables tables;
   for (model::SynthTensor& tensor : plan.tensors) {
     const bool is_gathered = tensor.role == model::Role::kEmbedding && !plan.shape.tied;
@@ -84,6 +85,11 @@ Tables TakeFormats(const gguf::File& file, model::SynthPlan& plan) {
       tables.elsewhere_bytes += planned;
       continue;
     }
+    const auto shape = std::span(info->shape).first(info->dimensions);
+    if (!std::ranges::equal(shape, tensor.shape)) {
+      return Fail(Code::kGgufSplitTensors, file.path(), fmt::format("{} of [{}]", tensor.name, fmt::join(shape, " x ")),
+                  fmt::format("[{}], as the metadata say", fmt::join(tensor.shape, " x ")));
+    }
     ++tables.here;
     tables.as_planned += format == tensor.format ? 1 : 0;
     tables.planned_bytes += planned;
@@ -95,7 +101,7 @@ Tables TakeFormats(const gguf::File& file, model::SynthPlan& plan) {
 
 Result<ModelFacts> FactsOf(const gguf::File& file, const gguf::PartName& name) {
   BOLTBEAM_ASSIGN(model::SynthPlan plan, PlanOf(file));
-  const Tables tables = TakeFormats(file, plan);
+  BOLTBEAM_ASSIGN(const Tables tables, TakeFormats(file, plan));
   BOLTBEAM_ASSIGN(ModelFacts facts, FactsOfPlan(plan));
   facts.name = FileName(file.path());
   facts.header_sha256 = HeaderSha256(file);
@@ -103,6 +109,7 @@ Result<ModelFacts> FactsOf(const gguf::File& file, const gguf::PartName& name) {
   facts.unseen_bytes = tables.elsewhere_bytes;
   facts.unseen = fmt::format(
       "{} of {} tables, {:.3f} GB, are in parts that are not here: their shapes are by the first part's metadata, "
+      "their "
       "their "
       "formats those of {}, which {} of the {} tables that are here have",
       tables.elsewhere, tables.elsewhere + tables.here, tables.elsewhere_bytes / 1e9, plan.mixture.name,
