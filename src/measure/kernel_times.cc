@@ -54,6 +54,7 @@ Result<std::vector<std::string>> TimeWaits(engine::Session& session, std::vector
     if (cancelled && cancelled()) return Fail(Code::kInterrupted, "waits at barriers", "stopped by the user");
     const bool shares = token % 2 == 0;
     session.ShareTails(shares);
+    BOLTBEAM_TRY(session.Truncate(0));
     engine::Trace trace;
     BOLTBEAM_TRY(session.Decode(0, &trace));
     (shares ? shared : unshared).push_back(WaitsOf(trace, clock));
@@ -71,6 +72,7 @@ Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, st
   std::map<std::string, std::vector<double>> wall, busy;  // ticks of every token
   for (std::uint32_t token = 0; token < tokens; ++token) {
     engine::Trace trace;
+    BOLTBEAM_TRY(session->Truncate(0));
     BOLTBEAM_TRY(session->Decode(0, &trace));
     std::map<std::string, std::pair<double, double>> sums;
     for (std::size_t step = 0; step < engine.steps().size(); ++step) {

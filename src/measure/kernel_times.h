@@ -18,7 +18,7 @@ struct KernelTime {
   double ticks = 0;  // of the processor's counter, of all threads together
 };
 
-/// By kernel identity: the median of `tokens` tokens at depth 1 and beyond, after one that warms up. The engine must
+/// By kernel identity: the median of `tokens` tokens at depth 0, after one that warms up. The engine must
 /// have no session. Ticks are 0 where the clock is no counter of the processor.
 Result<std::map<std::string, KernelTime>> TimeKernels(engine::Engine& engine, std::uint32_t tokens);
 
