@@ -44,7 +44,7 @@ Contest::Contest(const Part& part, const chip::Chip& chip, runtime::KernelCache&
       rules_(std::move(rules)),
       cpus_(static_cast<unsigned>(chip::UsableCpus().size())),
       proposal_(ProposeProduct(part, chip)),
-      start_(kernel::DefaultGeometry(*part.format, facts_, false)),
+      start_(kernel::DefaultGeometry(*part.format, part.cols, facts_)),
       points_(AtRandom(proposal_.points, rules_.points, kSampleSeed)),
       reader_(part, kernels.target()),
       coefficients_(record.CoefficientsFor(part)) {

@@ -58,6 +58,10 @@ TEST(CpuFamily, ARowOfItsFamilyAddsWhatNoSystemTells) {
   ASSERT_NE(fact, facts->end());
   EXPECT_GT(fact->value, 0);
   EXPECT_FALSE(fact->method.empty() || fact->source.empty() || fact->date.empty());
+  cpu.family = "25";
+  EXPECT_TRUE(FactsOfFamily(cpu)->empty());
+  EXPECT_TRUE(FactsOfFamily({})->empty()) << "an arm64 has neither";
+  cpu.family = "26";
   cpu.vendor = "GenuineIntel";
   EXPECT_TRUE(FactsOfFamily(cpu)->empty());
 }

@@ -65,7 +65,10 @@ Result<std::vector<Fact>> FactsOfFamily(const CpuInfo& cpu) {
     if (!file.path.starts_with("cpus/")) continue;
     BOLTBEAM_ASSIGN(Chip row, ChipFromJson(file.text, std::string(file.path)));
     const nlohmann::json json = nlohmann::json::parse(file.text);
-    if (json.value("vendor", "") != cpu.vendor || json.value("family", "") != cpu.family) continue;
+    const auto is = [&json](const char* key, const std::string& value) {
+      return json.contains(key) && json[key].is_string() && !value.empty() && json[key] == value;
+    };
+    if (!is("vendor", cpu.vendor) || !is("family", cpu.family)) continue;
     std::ranges::move(row.facts, std::back_inserter(facts));
   }
   return facts;

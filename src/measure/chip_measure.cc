@@ -21,7 +21,8 @@ namespace boltbeam::measure {
 namespace {
 
 constexpr std::uint32_t kChoosingRounds = 7;
-constexpr std::uint32_t kSamples = 31;  // fresh ones, after the choice
+constexpr std::uint32_t kSamples = 31;                          // fresh ones, after the choice
+constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 20;  // of a probe of the memory
 constexpr double kLeastBand = 0.05;
 constexpr double kBandSpreads = 3;
 constexpr double kRateLoopNs = 3e6;
@@ -158,7 +159,8 @@ Result<void> MeasureMemory(Run& run, StreamProbe& probe, runtime::ThreadPool& al
 Result<void> MeasureMoreMemory(Run& run, StreamProbe& stream, runtime::ThreadPool& pool) {
   BOLTBEAM_TRY(run.Advance());
   constexpr std::uint32_t kPasses = 11;
-  BOLTBEAM_ASSIGN(MemoryProbe probe, MemoryProbe::Create(run.kernels, run.machine, pool, stream.bytes()));
+  const std::uint64_t bytes = std::min(stream.bytes(), std::max(kLeastBytes, 4 * LastLevelCacheBytes(run.machine)));
+  BOLTBEAM_ASSIGN(MemoryProbe probe, MemoryProbe::Create(run.kernels, run.machine, pool, bytes));
   std::vector<double> copies, writes, idle, loaded;
   for (std::uint32_t i = 0; i < kPasses; ++i) {
     BOLTBEAM_TRY(run.Check());
@@ -172,7 +174,7 @@ Result<void> MeasureMoreMemory(Run& run, StreamProbe& stream, runtime::ThreadPoo
     idle.push_back(probe.Latency(pool));
     if (pool.size() > 1) loaded.push_back(probe.Latency(pool, &stream));
   }
-  const std::uint64_t mib = stream.bytes() >> 20;
+  const std::uint64_t mib = bytes >> 20;
   run.Add("copy_bandwidth_gb_s", copies, "GB/s",
           fmt::format("{} MiB to as many others on {} threads; bytes read plus bytes written", mib / 2, pool.size()));
   run.Add("write_bandwidth_gb_s", writes, "GB/s",
@@ -374,7 +376,6 @@ Result<std::vector<chip::Fact>> MeasureChip(const chip::Chip& machine, runtime::
   BOLTBEAM_ASSIGN(const std::vector<double> dispatches, DispatchSamples(kernels, *pool, kCosts));
   BOLTBEAM_ASSIGN(const std::vector<double> barriers, BarrierSamples(*pool, kCosts / 4));
   run.dispatch_ns = Median(dispatches);
-  constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 20;
   BOLTBEAM_ASSIGN(StreamProbe probe,
                   StreamProbe::Create(kernels, machine, *pool, std::max(kLeastBytes, ColdBytes(machine))));
   BOLTBEAM_TRY(MeasureMemory(run, probe, *pool));

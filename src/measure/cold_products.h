@@ -23,7 +23,8 @@ struct ColdProduct {
   [[nodiscard]] std::uint64_t bytes() const { return group_bytes * static_cast<std::uint64_t>(groups); }
 };
 
-/// Memory that tables of any layout are taken from in turn, more than four times the last-level cache of it. What it
+/// Memory that tables of any layout are taken from in turn, more than four times the last-level cache of it: less than
+/// ColdBytes, for it is written anew between measurements; what a cache keeps of it is the same for all. What it
 /// holds is no table's weights: bits at random in which every encoding of a scale is an ordinary number. How long a
 /// product takes does not hang on them.
 class ColdProducts {

@@ -17,6 +17,7 @@ constexpr std::uint64_t kLine = 64;
 // Every shape's step divides this, and so does every thread's share.
 constexpr std::uint64_t kGrain = 4096;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{128} << 20;
+constexpr std::uint64_t kPieceBytesOfThread = std::uint64_t{16} << 20;  // so that waking the threads is little of it
 
 // Marsaglia's xorshift: no memory controller can compress its words.
 void FillIncompressible(std::byte* data, std::uint64_t bytes, std::uint64_t seed) {
@@ -72,7 +73,13 @@ std::uint64_t LastLevelCacheBytes(const chip::Chip& machine) {
   return std::uint64_t{32} << 20;
 }
 
-std::uint64_t ColdBytes(const chip::Chip& machine) { return 16 * LastLevelCacheBytes(machine); }
+std::uint64_t ColdBytes(const chip::Chip& machine) {
+  const std::uint64_t cache = LastLevelCacheBytes(machine);
+  const auto caches = static_cast<std::uint64_t>(std::max(1.0, machine.Get("l3_count").value_or(1)));
+  double memory = machine.Get("memory_bytes").value_or(static_cast<double>(16 * cache * caches * 8));
+  if (const auto limit = machine.Get("memory_limit_bytes")) memory = std::min(memory, *limit);
+  return std::max(4 * cache, std::min(16 * cache * caches, AlignUp(static_cast<std::uint64_t>(memory / 8), kGrain)));
+}
 
 Result<StreamProbe> StreamProbe::Create(runtime::KernelCache& kernels, const chip::Chip& machine,
                                         runtime::ThreadPool& pool, std::uint64_t bytes) {
@@ -103,7 +110,8 @@ void StreamProbe::ReadGrains(std::uint32_t thread, std::uint32_t threads) {
 
 double StreamProbe::Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes, std::uint32_t repeats) {
   const std::uint64_t length = bytes == 0 ? buffer_.bytes() : std::min(AlignUp(bytes, kGrain), buffer_.bytes());
-  const auto pieces = static_cast<std::uint32_t>(bytes == 0 ? CeilDiv(length, kPieceBytes) : 1);
+  const std::uint64_t most = std::max(kPieceBytes, kPieceBytesOfThread * pool.size());
+  const auto pieces = static_cast<std::uint32_t>(bytes == 0 ? CeilDiv(length, most) : 1);
   const std::uint32_t piece = bytes == 0 ? piece_++ % pieces : 0;
   const auto grains = static_cast<std::int64_t>(length / kGrain);
   const auto steps_per_grain = static_cast<std::int64_t>(kGrain / shapes_[shape].StepBytes());

@@ -17,9 +17,10 @@
 
 namespace boltbeam::measure {
 
-/// Bytes that are cold when they are read again: sixteen times the last-level cache. A cache that keeps a part of what
-/// streams through it (an insertion policy against thrashing) holds a quarter of a buffer of four times its size: on a
-/// Zen 5 such a buffer read 8 to 25 % faster than the memory.
+/// Bytes that are cold when they are read again: sixteen times the last-level caches, of an eighth of the memory at
+/// most, and four times one of them at least. A cache that keeps a part of what streams through it (an insertion policy
+/// against thrashing) holds a quarter of a buffer of four times its size: on a Zen 5 such a buffer read 8 to 25 %
+/// faster than the memory.
 std::uint64_t ColdBytes(const chip::Chip& machine);
 
 /// Reads a buffer of data that can't be compressed, each thread its own contiguous share.
@@ -34,8 +35,8 @@ class StreamProbe {
   [[nodiscard]] std::uint64_t bytes() const { return buffer_.bytes(); }
 
   /// One pass over the first `bytes` of the buffer, `repeats` times, by every thread of the pool: GB/s. 0: over the
-  /// next piece of the buffer, 128 MiB at most, from where the last such pass ended; after the last piece comes the
-  /// first.
+  /// next piece of the buffer, 128 MiB or 16 a thread at most, from where the last such pass ended; after the last
+  /// piece comes the first.
   double Pass(runtime::ThreadPool& pool, std::size_t shape, std::uint64_t bytes = 0, std::uint32_t repeats = 1);
 
   /// Nanoseconds from the first thread's coming to the last one's at a barrier, where each has read `bytes` of its own

@@ -84,6 +84,26 @@ TEST_F(ProbeTest, StreamsOfEveryShapeReadAtAPossibleRate) {
   EXPECT_LT(gb_s, 2000);
 }
 
+TEST(ColdBytesTest, SixteenCachesIfTheMemoryHasRoom) {
+  chip::Chip chip;
+  const auto add = [&](const char* name, double value) {
+    chip::Fact fact;
+    fact.name = name;
+    fact.value = value;
+    fact.provenance = chip::Provenance::kDetected;
+    chip.facts.push_back(fact);
+  };
+  add("l3_bytes", 32 << 20);
+  EXPECT_EQ(ColdBytes(chip), std::uint64_t{512} << 20);
+  add("l3_count", 4);
+  add("memory_bytes", 64e9);
+  EXPECT_EQ(ColdBytes(chip), std::uint64_t{2048} << 20);
+  add("memory_limit_bytes", 2 << 30);
+  EXPECT_EQ(ColdBytes(chip), std::uint64_t{256} << 20);
+  chip.facts.back().value = 1 << 20;
+  EXPECT_EQ(ColdBytes(chip), std::uint64_t{128} << 20) << "four of them at the least";
+}
+
 TEST_F(ProbeTest, TwiceTheIterationsTakeTwiceTheTime) {
   for (const RateProbe::Kind kind :
        {RateProbe::Kind::kFma, RateProbe::Kind::kDot, RateProbe::Kind::kMaddBytes, RateProbe::Kind::kMaddHalves}) {
