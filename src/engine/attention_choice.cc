@@ -14,7 +14,8 @@ namespace {
 constexpr std::string_view kDots[] = {"maddhalves", "dot4"};
 
 Error Unknown(std::string_view word) {
-  return Fail(Code::kUsage, "attention", std::string(word), "lanes=N, chunk=N or dot=maddhalves|dot4, by comma")
+  return Fail(Code::kUsage, "attention", std::string(word),
+              "lanes=N, chunk=N, dot=maddhalves|dot4 or prefetch=BYTES, by comma")
       .error();
 }
 
@@ -33,9 +34,10 @@ Result<void> TurnOne(std::string_view word, kernel::AttentionShape& shape) {
     shape.dot = value == kDots[1] ? kernel::Dot::kDot4 : kernel::Dot::kMaddHalves;
     return {};
   }
-  if (name != "lanes" && name != "chunk") return std::unexpected(Unknown(word));
+  if (name != "lanes" && name != "chunk" && name != "prefetch") return std::unexpected(Unknown(word));
   BOLTBEAM_ASSIGN(const std::uint32_t number, NumberOf(value, word));
   if (name == "chunk") shape.chunk = number;
+  if (name == "prefetch") shape.prefetch_bytes = number;
   if (name == "lanes") shape.lanes = static_cast<std::uint16_t>(std::min<std::uint32_t>(number, UINT16_MAX));
   return {};
 }
@@ -70,7 +72,8 @@ Result<kernel::AttentionShape> TurnAttention(std::string_view knobs, kernel::Att
 }
 
 std::string AttentionText(const kernel::AttentionShape& shape) {
-  return fmt::format("lanes={},chunk={},dot={}", shape.lanes, shape.chunk, kDots[shape.dot == kernel::Dot::kDot4]);
+  return fmt::format("lanes={},chunk={},dot={}{}", shape.lanes, shape.chunk, kDots[shape.dot == kernel::Dot::kDot4],
+                     shape.prefetch_bytes == 0 ? "" : fmt::format(",prefetch={}", shape.prefetch_bytes));
 }
 
 std::string AttentionFault(const kernel::AttentionShape& shape, const kernel::VectorFacts& facts) {

@@ -55,9 +55,7 @@ Result<GeometryChoice> ParseGeometryChoice(std::string_view text) {
 
 Result<kernel::GemvGeometry> GeometryFor(std::span<const GeometryChoice> choices, const model::Tensor& tensor,
                                          const kernel::VectorFacts& facts) {
-  kernel::GemvGeometry geometry = kernel::DefaultGeometry(*tensor.format, facts, false);
-  const std::uint64_t blocks = std::max<std::uint64_t>(1, tensor.cols() / tensor.format->elements);
-  geometry.unroll = static_cast<std::uint16_t>(std::min<std::uint64_t>(geometry.unroll, blocks));
+  kernel::GemvGeometry geometry = kernel::DefaultGeometry(*tensor.format, tensor.cols(), facts);
   bool is_chosen = false;
   for (const GeometryChoice& choice : choices) {
     if (!Matches(choice, tensor)) continue;

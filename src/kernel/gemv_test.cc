@@ -139,31 +139,48 @@ TEST(GemvTest, AGeometryThatOverflowsIsRefused) {
   EXPECT_EQ(BuildGemv(layout, {8, Dot::kDot4, 1, 1, true, 0}, {8, 33}).error().code, Code::kKernelIllegal);
 }
 
-// Every line ahead once, each behind the load of its like: what a core can have under way at once is less than a block.
+// Every line of a turn ahead once, each behind the load of its like: a core can have fewer under way than a block has.
 TEST(GemvTest, LinesAreFetchedAheadOneByOne) {
-  for (const char* name : {"Q4_K", "Q6_K", "Q8_0", "IQ4_XS"}) {
-    const formats::Format& format = *formats::FindFormat(name);
-    VectorFacts facts{.lanes = 16, .registers = 32, .has_dot4 = true, .has_madd_bytes = true};
-    facts.prefetch_bytes = 8192;
-    const GemvGeometry geometry = DefaultGeometry(format, facts, false);
-    const auto layout = LayoutFor(format, geometry);
-    const auto program = BuildGemv(*layout, geometry, {.rows = 64, .cols = 4096});
-    ASSERT_TRUE(program) << program.error().Message();
-    std::istringstream lines(Print(*program));
-    std::set<std::string> fetched;
-    bool is_last = false;
-    for (std::string line; std::getline(lines, line);) {
-      const bool is_fetch = line.find("prefetch weights[") != std::string::npos;
-      EXPECT_FALSE(is_fetch && is_last) << name << ": two in a row: " << line;
-      EXPECT_TRUE(!is_fetch || fetched.insert(line).second) << name << ": twice: " << line;
-      is_last = is_fetch;
+  for (const std::uint16_t lanes : {8, 16}) {
+    for (const char* name : {"Q4_K", "Q6_K", "Q8_0", "IQ4_XS", "F16", "F32"}) {
+      const formats::Format& format = *formats::FindFormat(name);
+      VectorFacts facts{.lanes = lanes, .registers = 32, .has_dot4 = true, .has_madd_bytes = true};
+      facts.prefetch_bytes = 8192;
+      const GemvGeometry geometry = DefaultGeometry(format, 4096, facts);
+      const auto layout = LayoutFor(format, geometry);
+      const auto program = BuildGemv(*layout, geometry, {.rows = 64, .cols = 4096});
+      ASSERT_TRUE(program) << program.error().Message();
+      std::istringstream lines(Print(*program));
+      std::multiset<std::int64_t> fetched;
+      bool is_last = false;
+      for (std::string line; std::getline(lines, line);) {
+        const std::size_t at = line.find("prefetch weights[");
+        const bool is_fetch = at != std::string::npos;
+        EXPECT_FALSE(is_fetch && is_last) << name << ": two in a row: " << line;
+        if (is_fetch) fetched.insert(std::stoll(line.substr(line.find(" + ", at) + 3)));
+        is_last = is_fetch;
+      }
+      std::multiset<std::int64_t> wanted;
+      for (std::int64_t line = 0; line < geometry.unroll * std::int64_t{layout->block_bytes}; line += 64) {
+        wanted.insert(8192 + line);
+      }
+      EXPECT_EQ(fetched, wanted) << name << ", " << lanes << " lanes";
     }
-    const std::uint32_t turn = geometry.unroll * layout->block_bytes;
-    EXPECT_GE(fetched.size(), turn / 64) << name;
-    EXPECT_LE(fetched.size(), geometry.unroll * ((layout->block_bytes + 63) / 64)) << name;
   }
-  EXPECT_EQ(DefaultGeometry(*formats::FindFormat("Q4_K"), VectorFacts{.prefetch_bytes = 8192}, true).prefetch_bytes, 0U)
+  VectorFacts facts;
+  facts.prefetch_bytes = 8192;
+  EXPECT_EQ(DefaultGeometry(*formats::FindFormat("Q4_K"), facts, true).prefetch_bytes, 0U)
       << "prompts use what they read many times";
+}
+
+TEST(GemvTest, NoMoreBlocksATurnThanARowHas) {
+  VectorFacts facts{.lanes = 16, .registers = 32, .has_dot4 = true, .has_madd_bytes = true};
+  facts.prefetch_bytes = 8192;
+  EXPECT_EQ(DefaultGeometry(*formats::FindFormat("Q4_K"), 4096, facts).unroll, 2U);
+  EXPECT_EQ(DefaultGeometry(*formats::FindFormat("Q4_K"), 256, facts).unroll, 1U);
+  EXPECT_EQ(DefaultGeometry(*formats::FindFormat("Q8_0"), 64, facts).unroll, 2U);
+  facts.prefetch_bytes = 0;
+  EXPECT_EQ(DefaultGeometry(*formats::FindFormat("Q4_K"), 4096, facts).unroll, 1U);
 }
 
 TEST(WeightLayoutTest, TablesAreAsLargeAsInTheFile) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint16_t kFloatChains = 4;        // so that one addition need not wait for the last
 constexpr std::uint32_t kElementsPerTurn = 128;  // enough loads in flight per turn of the loop, without spills
-constexpr std::uint32_t kManyRegisters = 32;     // hold two super-blocks
+constexpr std::uint32_t kManyRegisters = 32;     // hold two super-blocks, if lines are fetched ahead
 
 }  // namespace
 
@@ -37,7 +37,8 @@ GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& f
                  : facts.has_dot4_signed ? Dot::kDot4Signed
                  : facts.has_madd_bytes  ? Dot::kMaddBytes
                                          : Dot::kMaddHalves;
-  const std::uint32_t least_blocks = !many_columns && facts.registers >= kManyRegisters ? 2 : 1;
+  const bool is_long = !many_columns && facts.prefetch_bytes > 0 && facts.registers >= kManyRegisters;
+  const std::uint32_t least_blocks = is_long ? 2 : 1;
   geometry.unroll =
       is_float ? 8 : static_cast<std::uint16_t>(std::max(least_blocks, kElementsPerTurn / format.elements));
   geometry.chains = is_float && !many_columns ? kFloatChains : 1;
@@ -52,6 +53,13 @@ GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& f
     }
   }
   geometry.depth = static_cast<std::uint16_t>(layout->PairDepth(geometry.dot));
+  return geometry;
+}
+
+GemvGeometry DefaultGeometry(const formats::Format& format, std::uint64_t cols, const VectorFacts& facts) {
+  GemvGeometry geometry = DefaultGeometry(format, facts, false);
+  const std::uint64_t blocks = std::max<std::uint64_t>(1, cols / format.elements);
+  geometry.unroll = static_cast<std::uint16_t>(std::min<std::uint64_t>(geometry.unroll, blocks));
   return geometry;
 }
 

@@ -26,6 +26,9 @@ VectorFacts VectorFactsOf(const chip::Chip& chip);
 /// For one column (decode) or as many as the registers hold (prompts).
 GemvGeometry DefaultGeometry(const formats::Format& format, const VectorFacts& facts, bool many_columns);
 
+/// For one column of a table with rows of so many elements: no more blocks a turn than a row has.
+GemvGeometry DefaultGeometry(const formats::Format& format, std::uint64_t cols, const VectorFacts& facts);
+
 /// For many columns of a table that is laid out for `decode`.
 GemvGeometry PromptGeometry(const formats::Format& format, const VectorFacts& facts, const GemvGeometry& decode);
 

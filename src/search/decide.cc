@@ -279,7 +279,7 @@ Result<std::vector<engine::GeometryChoice>> ChoicesOfSet(const model::Model& mod
   const kernel::VectorFacts facts = kernel::VectorFactsOf(held);
   std::vector<engine::GeometryChoice> choices;
   for (const auto& [name, tensor] : TablesOf(model)) {
-    choices.push_back({name, kernel::GeometryText(kernel::DefaultGeometry(*tensor->format, facts, false))});
+    choices.push_back({name, kernel::GeometryText(kernel::DefaultGeometry(*tensor->format, tensor->cols(), facts))});
   }
   return choices;
 }

@@ -75,7 +75,7 @@ class Surveyor {
       row.predicted = foresight.survivors.size();
       row.closed = foresight.rejected;
       row.floor_ns = foresight.floor_ns;
-      const kernel::GemvGeometry usual = kernel::DefaultGeometry(*part.format, kernel::VectorFactsOf(chip_), false);
+      const kernel::GemvGeometry usual = kernel::DefaultGeometry(*part.format, part.cols, kernel::VectorFactsOf(chip_));
       if (!foresight.survivors.empty()) row.best = Foretell(foresight.survivors.front());
       if (std::ranges::find(proposal.points, usual) != proposal.points.end()) {
         BOLTBEAM_ASSIGN(const Work work, Counter(part, chip_, options_.threads).Count(usual));

@@ -107,6 +107,7 @@ TEST(AttentionGeometry, WhatIsNotLegalIsRefusedWithTheReason) {
   const GeometryChoice choices[] = {{"attention", "chunk=64"}, {"attention", "lanes=16"}};
   EXPECT_EQ(AttentionFor(choices, shape, facts).error().code, Code::kKernelIllegal);
   EXPECT_EQ(AttentionText(*TurnAttention("lanes=4,chunk=32,dot=dot4", {})), "lanes=4,chunk=32,dot=dot4");
+  EXPECT_EQ(AttentionText(*TurnAttention("dot=dot4,prefetch=4096", {})), "lanes=8,chunk=128,dot=dot4,prefetch=4096");
 }
 
 }  // namespace

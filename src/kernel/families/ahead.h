@@ -13,15 +13,15 @@ struct Ahead {
   bool once = false;        // what comes need not stay in the caches
 };
 
-/// Beside a load of `bytes` at start + from of a stream that begins at a line's first byte: asks for the lines that lie
-/// so far behind those that begin in it. One by one, for a burst of more lines than a core can have under way waits for
-/// itself. value: the place that all offsets count from.
-inline void FetchAhead(Builder& b, std::uint32_t buffer, Value value, std::int64_t start, std::int64_t from,
-                       std::int64_t bytes, const Ahead& ahead) {
+/// Beside a load of `bytes` at value + from: asks for the lines that lie so far behind those that begin in it, as if
+/// value were a line's first byte. One by one, for a burst of more lines than a core can have under way waits for
+/// itself.
+inline void FetchAhead(Builder& b, std::uint32_t buffer, Value value, std::int64_t from, std::int64_t bytes,
+                       const Ahead& ahead) {
   constexpr std::int64_t kLineBytes = 64;
   if (ahead.bytes == 0) return;
   for (std::int64_t line = CeilDiv(from, kLineBytes) * kLineBytes; line < from + bytes; line += kLineBytes) {
-    b.Prefetch(buffer, value, start + line + ahead.bytes, ahead.once);
+    b.Prefetch(buffer, value, line + ahead.bytes, ahead.once);
   }
 }
 

@@ -101,7 +101,7 @@ class Attention {
   /// A load of so many bytes of the cache, in the order of the calls, and the fetch of what lies ahead.
   Value Ordered(std::uint32_t buffer, Type type, Memory memory, Value at, std::int64_t offset, std::int64_t bytes) {
     const Value loaded = b_.Load(buffer, type, memory, at, offset, true);
-    FetchAhead(b_, buffer, at, 0, offset, bytes, {s_.prefetch_bytes, false});
+    FetchAhead(b_, buffer, at, offset, bytes, {s_.prefetch_bytes, false});
     return loaded;
   }
   std::int64_t ScratchRow(std::uint32_t g) const { return std::int64_t{g} * s_.chunk * 4; }

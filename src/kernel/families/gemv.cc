@@ -246,7 +246,7 @@ class Gemv {
     for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
       registers.push_back(b_.Load(weights_, {Scalar::kF32, lanes_}, layout_.float_memory, weights,
                                   at + std::int64_t{row} * row_bytes, geometry_.ordered));
-      FetchAhead(b_, weights_, weights, at, std::int64_t{row} * row_bytes, std::int64_t{lanes_} * row_bytes,
+      FetchAhead(b_, weights_, weights, at + std::int64_t{row} * row_bytes, std::int64_t{lanes_} * row_bytes,
                  {geometry_.prefetch_bytes, geometry_.prefetch_once});
     }
     const Rows w(std::move(registers));

@@ -5,6 +5,7 @@
 #include "kernel/families/scales.h"
 
 namespace boltbeam::kernel {
+
 Unpack::Unpack(Builder& builder, const WeightLayout& layout, const GemvGeometry& geometry, std::uint32_t buffer)
     : b_(builder),
       layout_(layout),
@@ -27,7 +28,7 @@ Rows Unpack::Load(Type type, Memory memory, std::int64_t offset, std::uint32_t l
   for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
     const std::int64_t place = offset + std::int64_t{row} * lane_bytes;
     registers.push_back(b_.Load(buffer_, type, memory, weights_, at_ + place, geometry_.ordered));
-    FetchAhead(b_, buffer_, weights_, at_, place, std::int64_t{lanes_} * lane_bytes, ahead_);
+    FetchAhead(b_, buffer_, weights_, at_ + place, std::int64_t{lanes_} * lane_bytes, ahead_);
   }
   return Rows(std::move(registers));
 }
@@ -41,7 +42,7 @@ Rows Unpack::Encoded(formats::Encoding encoding, std::int64_t offset) {
   for (std::uint32_t row = 0; row < layout_.lanes; row += lanes_) {
     const std::int64_t place = offset + std::int64_t{row} * ScaleBytes(encoding);
     registers.push_back(LoadScale(b_, buffer_, encoding, lanes_, weights_, at_ + place, geometry_.ordered));
-    FetchAhead(b_, buffer_, weights_, at_, place, std::int64_t{lanes_} * ScaleBytes(encoding), ahead_);
+    FetchAhead(b_, buffer_, weights_, at_ + place, std::int64_t{lanes_} * ScaleBytes(encoding), ahead_);
   }
   return Rows(std::move(registers));
 }
