@@ -16,7 +16,8 @@ namespace boltbeam::judge {
 namespace {
 
 constexpr double kWindowNs = 5e6;
-constexpr std::uint64_t kRoundsPerProbe = 4;
+// The limit is read around each of the first rounds, so that few rounds have readings enough; then of every fourth.
+constexpr std::uint64_t kFirstProbes = 8, kRoundsPerProbe = 4;
 
 constexpr double kFarthest = 1e9;  // also of what is no number
 
@@ -88,16 +89,17 @@ Result<measure::TimedWindow> EngineRounds::Window(Side& side, Output& output) {
   return window;
 }
 
-// Which threads work for which side: each computes by itself what no window will ask for. The pauses are for threads
-// that sleep before they work.
+// Which threads work for which side: each computes by itself what no window will ask for, twice, because others may
+// wake once. The pauses are for threads that sleep before they work.
 Result<void> EngineRounds::LearnThreads() {
   const auto pause = [] {
+    const runtime::NoSpinning sleeping;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     measure::AwaitSleepingThreads();
   };
-  DrawTokens();
-  for (Side* side : {&a_, &b_}) {
+  for (Side* side : {&a_, &b_, &a_, &b_}) {
     const bool is_b = side == &b_;
+    if (!is_b) DrawTokens();
     pause();
     threads_.Skip();
     BOLTBEAM_TRY(side->metered.Truncate(depth_));
@@ -151,10 +153,14 @@ Result<measure::PairedRound> EngineRounds::Next(bool b_first) {
   measure::PairedRound round;
   round.b_first = b_first;
   if (rounds_ == 0) BOLTBEAM_TRY(LearnThreads());
-  if (s_.limit && rounds_ % kRoundsPerProbe == 0) round.limit = s_.limit();
+  const bool is_probed = s_.limit && (rounds_ < kFirstProbes || rounds_ % kRoundsPerProbe == 0);
+  if (is_probed) round.limit = s_.limit();
   ++rounds_;
-  measure::AwaitSleepingThreads();  // the probe's
-  threads_.Skip();
+  {
+    const runtime::NoSpinning sleeping;  // the probe's workers
+    measure::AwaitSleepingThreads();
+    threads_.Skip();
+  }
   std::array<bool, 2> repeats{};  // an output of the side's own
   for (std::size_t i = 0; i < round.windows.size(); ++i) {
     const bool is_b = round.IsB(i);
@@ -168,6 +174,8 @@ Result<measure::PairedRound> EngineRounds::Next(bool b_first) {
     if (are_new_ && repeats[0] != repeats[1]) round.reused_output = true;
     round.output_difference = std::max(round.output_difference, Difference(outputs_[0], outputs_[1]));
   }
+  // Memory's speed may change in between: the faster of the two is what the round can have met.
+  if (is_probed) round.limit = std::max(round.limit, s_.limit());
   round.at_s = base::SecondsSince(begin_ns_);
   return round;
 }

@@ -1,6 +1,4 @@
-// Work outside the timer, whoever does it and however little it is, beside honest sides of one thread and of two.
-#include <fmt/format.h>
-
+// Work outside the timer, whoever does it. Little work, and sides of two threads, have a file of their own.
 #include <functional>
 
 #include "judge/metered_session.h"
@@ -67,43 +65,6 @@ TEST_F(OutsideWork, EveryEntryPointIsMetered) {
     const std::uint64_t before = metered.ticks();
     calls[i]();
     EXPECT_GE(clock.ToNs(metered.ticks() - before), 0.9 * kNs) << "entry point " << i;
-  }
-}
-
-// Windows of 5 ms, as of models: what threads need to fall asleep is small beside them.
-class OfTwoThreads : public OutsideWork {
- protected:
-  OfTwoThreads() {
-    threads_ = 2;
-    token_ns_ = 300'000;
-    request_.depths = {8};
-    request_.budget_s = 0.3;
-  }
-};
-
-TEST_F(OfTwoThreads, HonestSidesPass) {
-  const Judgement judgement = JudgeQuietly(Trap::kNone);
-  ExpectPassed(judgement, {kRoute, kOutput, kFreshOutput, kDeterministic, kTimedOutput, kMemory, kOffSwitch});
-  EXPECT_TRUE(timed_);
-  if (IsDisturbed(judgement)) GTEST_SKIP() << "other programs spoiled the rounds: " << judgement.reason;
-  ExpectPassed(judgement, {kTimedWork});
-  EXPECT_FALSE(judgement.refused) << judgement.reason;
-}
-
-TEST_F(OfTwoThreads, LittleWorkOutsideTheTimer) {
-  for (const double share : {0.08, 0.03}) {
-    put_off_ = share;
-    for (const Trap trap : {Trap::kDefersWork, Trap::kDefersToThread, Trap::kDefersLate}) {
-      SCOPED_TRACE(fmt::format("trap {}, {} of the work", static_cast<int>(trap), share));
-      const auto is_found = [](const Judgement& one) { return StateOf(one.conditions, kTimedWork) == State::kFail; };
-      Judgement judgement = Judge(trap);
-      for (int i = 0; i < 3 && IsDisturbed(judgement) && !is_found(judgement); ++i) judgement = Judge(trap);
-      // Where others take the CPUs, a thread that waits for one gets it in its own side's next window. An honest
-      // session says whether they do: the trap's own thread disturbs, too.
-      if (!is_found(judgement) && IsDisturbed(Judge(Trap::kNone))) GTEST_SKIP() << judgement.reason;
-      ExpectRefused(judgement, kTimedWork);
-      EXPECT_NE(judgement.reason.find("B works outside"), std::string::npos) << judgement.reason;
-    }
   }
 }
 

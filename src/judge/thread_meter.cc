@@ -14,6 +14,7 @@ namespace {
 
 // What a thread uses between the end of a timer and its sleep, or before it finds that it was woken for nothing.
 constexpr double kFallsAsleepNs = 20'000;
+constexpr std::uint32_t kSpans = 2;  // in which a side's thread works: one that belongs to nobody may wake in one
 
 double CpuNs(clockid_t clock, double otherwise = 0) {
   timespec time{};
@@ -86,12 +87,13 @@ void ThreadMeter::Read(std::optional<std::size_t> newcomers) {
 }
 
 void ThreadMeter::Learn(bool is_b) {
+  const std::size_t side = is_b ? 1 : 0;
   const std::map<int, Thread> before = threads_;
-  Read(is_b ? 1 : 0);
+  Read(side);
   for (auto& [number, thread] : threads_) {
     const auto found = before.find(number);
     const double last_ns = found == before.end() ? 0 : found->second.ns;
-    if (thread.ns - last_ns > kFallsAsleepNs) thread.works_for[is_b ? 1 : 0] = true;
+    if (thread.ns - last_ns > kFallsAsleepNs && ++thread.spans[side] == kSpans) thread.works_for[side] = true;
     thread.charged_ns.fill(thread.ns - thread.timed_ns);
   }
   ended_charge_ns_ = {};

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 
@@ -15,7 +16,8 @@ class ThreadMeter {
   /// Threads that are alive now work for neither side until Learn sees them work.
   ThreadMeter();
 
-  /// Threads that came or worked since the last reading work for this side; nothing of that is charged.
+  /// Threads that came since the last reading, or worked in it and in another of this side, work for this side; nothing
+  /// of that is charged. To be called twice for each side.
   void Learn(bool is_b);
   /// The others' work since the last reading is charged to nobody: a probe's threads.
   void Skip();
@@ -32,6 +34,7 @@ class ThreadMeter {
  private:
   struct Thread {
     std::array<bool, 2> works_for{};        // A, B
+    std::array<std::uint32_t, 2> spans{};   // that a side was learned from, in which this thread worked
     double ns = 0;                          // of CPU time, at the last reading
     double timed_ns = 0;                    // of that inside the timers of its side
     double begin_ns = 0;                    // when its side's timer began

@@ -1,4 +1,4 @@
-// To whom a thread's work is charged.
+// To whom a thread's work is charged: of real threads, whose times other programs may stretch.
 #include "judge/thread_meter.h"
 
 #include <gtest/gtest.h>
@@ -57,10 +57,15 @@ class Hand {
 class ThreadMeterTest : public testing::Test {
  protected:
   ThreadMeterTest() {
-    of_a_.Work();
-    meter_.Learn(false);
-    of_b_.Work();
-    meter_.Learn(true);
+    Learn(false, of_a_);
+    Learn(true, of_b_);
+    of_nobody_.Work();  // once: what runs in the background
+    Learn(false, of_a_);
+    Learn(true, of_b_);
+  }
+  void Learn(bool is_b, Hand& hand) {
+    hand.Work();
+    meter_.Learn(is_b);
   }
   void Timed(bool is_b, Hand& hand) {
     meter_.BeginTimer(is_b);
@@ -91,7 +96,7 @@ TEST_F(ThreadMeterTest, WorkInTheOtherSidesTimerIsTheThreadsOwn) {
   ExpectCharged(0, 2 * kWorkNs);
 }
 
-TEST_F(ThreadMeterTest, AThreadThatWorkedForNeitherIsChargedToBoth) {
+TEST_F(ThreadMeterTest, AThreadThatWorkedOnceIsNobodysAndChargedToBoth) {
   Timed(true, of_nobody_);
   ExpectCharged(kWorkNs, kWorkNs);
   of_nobody_.Work();

@@ -53,7 +53,7 @@ inline void Burn(std::uint64_t ns) {
 // Does in a thread of its own what it was given, when nothing more has come for a while.
 class Worker {
  public:
-  explicit Worker(std::chrono::microseconds patience) : patience_(patience) {}
+  explicit Worker(std::chrono::nanoseconds patience) : patience_(patience) {}
   ~Worker() {
     if (!thread_.joinable()) return;
     stop_ = true;
@@ -76,7 +76,7 @@ class Worker {
       Burn(queued_.exchange(0));
     }
   }
-  const std::chrono::microseconds patience_;
+  const std::chrono::nanoseconds patience_;
   std::atomic<std::uint64_t> queued_ = 0;
   std::atomic<bool> stop_ = false;
   std::thread thread_;
@@ -93,10 +93,7 @@ struct Manner {
 class TrapSession final : public measure::FakeSession {
  public:
   TrapSession(const Manner& manner, std::size_t steps)
-      : manner_(manner),
-        trap_(manner.trap),
-        steps_(steps),
-        worker_(std::chrono::microseconds(trap_ == Trap::kDefersLate ? 1000 : 100)) {}
+      : manner_(manner), trap_(manner.trap), steps_(steps), worker_(Patience(manner)) {}
 
   std::uint64_t depth() const override {
     if (trap_ == Trap::kDefersToDepth) PayDebt();
@@ -130,6 +127,12 @@ class TrapSession final : public measure::FakeSession {
   }
 
  private:
+  // Longer than a token: what is put off isn't done between two of them, inside the timer.
+  static std::chrono::nanoseconds Patience(const Manner& manner) {
+    constexpr std::chrono::nanoseconds kLate(1'000'000), kLeast(100'000);
+    const std::chrono::nanoseconds patience = kLeast + 3 * std::chrono::nanoseconds(manner.token_ns);
+    return manner.trap == Trap::kDefersLate ? std::max(kLate, patience) : patience;
+  }
   void PayDebt() const { Burn(std::exchange(owed_, 0)); }
   void Work(std::uint64_t windows) {
     constexpr std::uint64_t kOneIn = 4;

@@ -120,6 +120,26 @@ TEST_F(Traps, ATokenThatTakesNoTime) {
   EXPECT_EQ(session.error().code, Code::kMeasurementImpossible);
 }
 
+// The memory may be slow when it is read, and fast in the round.
+TEST_F(Traps, TheLimitIsReadBeforeARoundAndAfterIt) {
+  TrapSession a({}, 1), b({}, 1);
+  std::vector<double> readings{80, 50, 50, 80};
+  EngineRounds::Setting setting;
+  setting.a = &a;
+  setting.b = &b;
+  setting.clock = measure::GetClock().value();
+  setting.vocabulary = 320;
+  setting.limit = [&] {
+    const double last = readings.back();
+    readings.pop_back();
+    return last;
+  };
+  EngineRounds rounds(setting);
+  EXPECT_EQ(rounds.Next(false)->limit, 80);
+  EXPECT_EQ(rounds.Next(false)->limit, 80);
+  EXPECT_TRUE(readings.empty());
+}
+
 TEST_F(Traps, ARouteWhoseStepNeverRuns) { ExpectRefused(Judge(Trap::kFellBack), kRoute); }
 
 TEST_F(Traps, ARouteThatThePlanDoesNotTake) {

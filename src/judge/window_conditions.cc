@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "judge/output_check.h"
@@ -21,6 +20,8 @@ constexpr std::array kOfTimes = {kQuiet, kSpeed, kNoRegression};
 constexpr double kFurther = 2, kRounding = 1e-3;
 // Of rounds that may lie further still. Wrong work in fewer than these is worth less than tier B.
 constexpr double kStrayShare = 0.02;
+// Of the limit, in rounds that nothing spoiled: below that one odd reading would decide.
+constexpr std::size_t kLeastReadings = 5;
 
 struct Share {
   double outside_ns = 0, timed_ns = 0;
@@ -52,7 +53,7 @@ Share OutsideOf(const DepthSamples& samples, bool is_b) {
 }
 
 // How many times what its bytes take at the limit a side's token took: the median over the rounds in which the limit
-// was probed, because memory's speed changes between rounds by more than the band. Nothing: no such round was left.
+// was probed, because memory's speed changes between rounds by more than the band. Nothing: too few of them were left.
 std::optional<double> OverFloor(const DepthSamples& one, bool is_b, double bytes) {
   std::vector<double> shares;
   for (const measure::PairedRound& round : one.rounds) {
@@ -61,7 +62,7 @@ std::optional<double> OverFloor(const DepthSamples& one, bool is_b, double bytes
     for (std::size_t i = 0; i < round.windows.size(); ++i) ns *= round.IsB(i) == is_b ? round.windows[i].ns : 1;
     shares.push_back(std::sqrt(ns) * round.limit / bytes);  // GB/s are bytes per nanosecond
   }
-  return shares.empty() ? std::nullopt : std::optional(measure::Median(shares));
+  return shares.size() < kLeastReadings ? std::nullopt : std::optional(measure::Median(shares));
 }
 
 // How far the outputs of one depth's timed rounds lie apart, against what they may.
@@ -79,8 +80,7 @@ Apart ApartIn(const DepthSamples& one) {
   if (!is_exact) {
     apart.allowed = std::max(kRounding, kFurther * one.output_difference);
     apart.most = std::max(1.0, kStrayShare * static_cast<double>(one.rounds.size()));
-    // Of sides that had given the same bits so far, the gate's own bound: these sums hardly ever round otherwise.
-    apart.furthest = one.same_bits ? kNearLogits : std::numeric_limits<double>::infinity();
+    apart.furthest = std::max(kNearLogits, apart.allowed);  // the gate's own bound, where rounding keeps within it
   }
   for (const measure::PairedRound& round : one.rounds) {
     apart.strays += round.output_difference > apart.allowed ? 1 : 0;
@@ -122,7 +122,8 @@ Condition AboveFloor(const std::vector<DepthSamples>& samples, const Thresholds&
       const std::optional<double> share = OverFloor(one, is_b, bytes);
       if (!share) {
         if (condition.state == State::kUnknown)
-          condition.detail = "every round with a reading of the limit was spoiled";
+          condition.detail =
+              fmt::format("the limit was read in fewer than {} rounds that are not spoiled", kLeastReadings);
         continue;
       }
       if (condition.state == State::kUnknown) condition = {std::string(kAboveFloor), State::kPass, ""};

@@ -20,7 +20,8 @@ struct DepthSamples {
 
 /// timed_work: at most a share of a window's time is spent in a side outside the timer.
 Condition TimedWork(const std::vector<DepthSamples>& samples, const Thresholds& thresholds);
-/// above_floor: no token is faster than its bytes at the limit, each round with the limit that was probed in it.
+/// above_floor: no token is faster than its bytes at the limit, each round with the limit that was probed around it;
+/// unknown of fewer than five such rounds.
 Condition AboveFloor(const std::vector<DepthSamples>& samples, const Thresholds& thresholds);
 /// timed_output: in the windows the sides give what they gave before, and never the logits of another window. Equal to
 /// the last bit where the arithmetic is one; another plan's may round otherwise now and then, as far as the gate

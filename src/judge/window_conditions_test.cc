@@ -42,14 +42,16 @@ TEST(AboveFloorTest, ARoundIsComparedWithItsOwnReading) {
   EXPECT_EQ(AboveFloorOf(samples), State::kFail);
 }
 
-TEST(AboveFloorTest, WithoutAReadingNothingIsKnown) {
+TEST(AboveFloorTest, OfFewReadingsNothingIsKnown) {
   DepthSamples samples = Rounds(8);
   for (measure::PairedRound& round : samples.rounds) Set(round, 20, 0.5, 0.5);
   EXPECT_EQ(AboveFloorOf(samples), State::kUnknown);
-  samples.rounds[0].limit = 20;
+  for (std::size_t i = 0; i < 4; ++i) samples.rounds[i].limit = 20;
+  EXPECT_EQ(AboveFloorOf(samples), State::kUnknown);
+  samples.rounds[5].limit = 20;
   EXPECT_EQ(AboveFloorOf(samples), State::kFail);
   samples.rounds[0].windows[3].causes.set(0);
-  EXPECT_EQ(AboveFloorOf(samples), State::kUnknown) << "the only reading was spoiled";
+  EXPECT_EQ(AboveFloorOf(samples), State::kUnknown) << "a spoiled reading is none";
 }
 
 State TimedOutputOf(const DepthSamples& samples) { return TimedOutput({samples}).state; }
@@ -83,6 +85,13 @@ TEST(TimedOutputTest, WhereBitsDifferedTheirDistanceCounts) {
   EXPECT_EQ(TimedOutputOf(samples), State::kPass);
   for (measure::PairedRound& round : samples.rounds) round.output_difference = 0.03;
   EXPECT_EQ(TimedOutputOf(samples), State::kFail);
+  for (measure::PairedRound& round : samples.rounds) round.output_difference = 0.015;
+  samples.rounds[7].output_difference = 0.04;
+  EXPECT_EQ(TimedOutputOf(samples), State::kPass);
+  samples.rounds[7].output_difference = 0.3;
+  EXPECT_EQ(TimedOutputOf(samples), State::kFail) << "one round with wrong work";
+  samples.output_difference = 0.2;
+  EXPECT_EQ(TimedOutputOf(samples), State::kPass);
 }
 
 }  // namespace

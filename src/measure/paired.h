@@ -30,7 +30,7 @@ struct TimedWindow {
 struct PairedRound {
   bool b_first = false;                  // B A A B
   std::array<TimedWindow, 4> windows{};  // in the order in which they ran
-  double limit = 0;                      // the chip's limit, probed in this round; 0: not probed
+  double limit = 0;                      // the chip's, the larger of readings before and after; 0: not probed
   double at_s = 0;                       // of the budget, spent when the round was over
   // Where outputs can be seen: how far the sides' lie apart, by the largest logit (0: the same bits), and whether a
   // window ended with the logits of an earlier one of its side.
