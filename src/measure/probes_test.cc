@@ -98,7 +98,7 @@ TEST(ColdBytesTest, SixteenCachesIfTheMemoryHasRoom) {
   add("l3_count", 4);
   add("memory_bytes", 64e9);
   EXPECT_EQ(ColdBytes(chip), std::uint64_t{2048} << 20);
-  add("memory_limit_bytes", 2 << 30);
+  add("memory_limit_bytes", 2147483648.0);
   EXPECT_EQ(ColdBytes(chip), std::uint64_t{256} << 20);
   chip.facts.back().value = 1 << 20;
   EXPECT_EQ(ColdBytes(chip), std::uint64_t{128} << 20) << "four of them at the least";
