@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "chip/facts.h"
+#include "judge/engine_rounds.h"
 #include "judge/judge.h"
 #include "measure/fake_engine.h"
 #include "runtime/thread_pool.h"
@@ -279,5 +280,15 @@ class TrapTest : public testing::Test {
   double put_off_ = 1;
   bool timed_ = false;
 };
+
+/// Rounds of two sessions of the test's model.
+inline EngineRounds::Setting SettingOf(engine::Session& a, engine::Session& b) {
+  EngineRounds::Setting setting;
+  setting.a = &a;
+  setting.b = &b;
+  setting.clock = measure::GetClock().value();
+  setting.vocabulary = 320;
+  return setting;
+}
 
 }  // namespace boltbeam::judge

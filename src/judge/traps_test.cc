@@ -74,12 +74,7 @@ TEST_F(Traps, NoSideIsTimedTwiceWithTheSameTokens) {
     std::size_t doubles = 0;
   };
   Listening a, b;
-  EngineRounds::Setting setting;
-  setting.a = &a;
-  setting.b = &b;
-  setting.clock = measure::GetClock().value();
-  setting.vocabulary = 320;
-  EngineRounds rounds(setting);
+  EngineRounds rounds(SettingOf(a, b));
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(rounds.Next(i % 3 == 0));
   EXPECT_EQ(a.doubles, 0U);
   EXPECT_EQ(b.doubles, 0U);
@@ -109,11 +104,8 @@ TEST_F(Traps, ATokenThatTakesNoTime) {
   TrapSession a({}, 1), b({}, 1);
   measure::Clock stopped;
   stopped.ns_per_tick = 0;
-  EngineRounds::Setting setting;
-  setting.a = &a;
-  setting.b = &b;
+  EngineRounds::Setting setting = SettingOf(a, b);
   setting.clock = stopped;
-  setting.vocabulary = 320;
   EngineRounds rounds(setting);
   const auto session = measure::RunPaired(rounds, thresholds_.Rules(1, 0.1, 1));
   ASSERT_FALSE(session);
@@ -124,11 +116,7 @@ TEST_F(Traps, ATokenThatTakesNoTime) {
 TEST_F(Traps, TheLimitIsReadBeforeARoundAndAfterIt) {
   TrapSession a({}, 1), b({}, 1);
   std::vector<double> readings{80, 50, 50, 80};
-  EngineRounds::Setting setting;
-  setting.a = &a;
-  setting.b = &b;
-  setting.clock = measure::GetClock().value();
-  setting.vocabulary = 320;
+  EngineRounds::Setting setting = SettingOf(a, b);
   setting.limit = [&] {
     const double last = readings.back();
     readings.pop_back();

@@ -21,11 +21,7 @@ TEST(EngineRoundsTest, TheThreadsThatReadTheLimitSleepBeforeAWindow) {
   }
   double used_ns = 0;  // since the reading before
   TrapSession a({}, 1), b({}, 1);
-  EngineRounds::Setting setting;
-  setting.a = &a;
-  setting.b = &b;
-  setting.clock = measure::GetClock().value();
-  setting.vocabulary = 320;
+  EngineRounds::Setting setting = SettingOf(a, b);
   setting.limit = [&] {
     used_ns = worker.UsedNs();
     worker.Begin();
