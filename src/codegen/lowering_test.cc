@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -310,6 +311,38 @@ TEST(Lowering, NarrowMemory) {
             false);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+TEST(Lowering, StridedWordsSideBySide) {
+  constexpr std::int64_t kStride = 61;
+  // Runs of three, four, seven and nine words with gaps between them, in any order.
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t at = 3; const int words : {3, 4, 7, 9}) {
+    for (int i = 0; i < words; ++i, at += 4) offsets.push_back(at);
+    at += 5;
+  }
+  std::ranges::shuffle(offsets, std::mt19937(11));
+  for (const std::uint16_t lanes : kLaneCounts) {
+    Builder b(fmt::format("words.{}", lanes), "neighbouring words of every row, and words that change in between");
+    const std::uint32_t in = b.AddBuffer("in");
+    const std::uint32_t out = b.AddBuffer("out", true);
+    const Type type{Scalar::kI32, lanes};
+    const Value stride = b.I64(kStride);
+    b.Loop(b.Begin(), b.End(), b.I64(1), {}, [&](Value i, auto) -> std::vector<Value> {
+      const Value to = i * 16384;
+      for (std::size_t k = 0; k < offsets.size(); ++k) {
+        const Value words = b.LoadStrided(in, type, Memory::kWord, i * 7, stride, offsets[k]);
+        b.Store(out, to, words, Memory::kWord, static_cast<std::int64_t>(k) * 4 * lanes);
+      }
+      for (std::int64_t k = 0; k < 8; ++k) {  // a buffer that is written: each load sees the store before it
+        const Value words = b.LoadStrided(out, type, Memory::kWord, to, b.I64(64), 4 * k);
+        b.StoreStrided(out, to, b.I64(64), words + 1, Memory::kWord, 4 * k + 4);
+      }
+      return {};
+    });
+    Check(std::move(b).Finish(), {RandomWords(12, AnyWord)}, 0, 3, false);
+    if (HasFatalFailure()) return;
   }
 }
 

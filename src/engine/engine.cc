@@ -97,7 +97,6 @@ class MachineEngine final : public Engine {
     BOLTBEAM_ASSIGN(pool_, runtime::ThreadPool::Create(cpus));
     machine_.pool = pool_.get();
     kernels_ = std::make_unique<runtime::KernelCache>(codegen::TargetFor(chip), options_.cache_folder);
-    BOLTBEAM_TRY(PrepareRearrangement());
     BOLTBEAM_TRY(weights_.Load(model_, *kernels_, *pool_, {options_.progress, options_.cancelled}));
     BOLTBEAM_TRY(AllocateWorkspace());
     return BuildPlans();
@@ -163,12 +162,6 @@ class MachineEngine final : public Engine {
         "a smaller model or context (-c)");
   }
 
-  Result<void> PrepareRearrangement() {
-    std::vector<const kernel::Program*> programs;
-    for (const auto& [key, program] : weights_.programs()) programs.push_back(&program);
-    return kernels_->Prepare(programs, options_.threads);
-  }
-
   Result<void> AllocateWorkspace() {
     const model::HyperParameters& hyper = model_.hyper();
     Workspace& w = machine_.workspace;
@@ -218,11 +211,9 @@ class MachineEngine final : public Engine {
     BOLTBEAM_ASSIGN(machine_.prompt, BuildPlan(context, false));
     std::vector<const kernel::Program*> all;
     for (const auto& [id, program] : programs_) all.push_back(&program);
-    BOLTBEAM_TRY(kernels_->Prepare(all, options_.threads));
+    BOLTBEAM_ASSIGN(const runtime::KernelFunctions functions, kernels_->Prepare(all, options_.threads));
     for (Plan* plan : {&machine_.decode, &machine_.prompt}) {
-      for (Step& step : plan->steps) {
-        BOLTBEAM_ASSIGN(step.function, kernels_->Get(*step.program));
-      }
+      for (Step& step : plan->steps) step.function = functions.at(step.program);
       plan->Flatten(options_.threads, plan == &machine_.decode ? options_.faults : Faults{});
     }
     for (const Step& step : machine_.decode.steps) infos_.push_back(step.info);

@@ -2,21 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/routes.h"
 
 namespace boltbeam::engine {
 
 void PlanAssembly::AddStep(kernel::Program&& program, const std::string& role, const std::string& format, Work work,
                            Buffers buffers, std::uint64_t stored_bytes) {
-  const std::string identity = kernel::Identity(program);
-  const auto place = c_.programs.try_emplace(identity, std::move(program)).first;
+  // Layers share most programs, and to compare two costs less than to print one for its identity.
+  auto place = std::ranges::find_if(c_.programs, [&](const auto& known) { return known.second == program; });
+  if (place == c_.programs.end()) {
+    std::string identity = kernel::Identity(program);
+    place = c_.programs.try_emplace(std::move(identity), std::move(program)).first;
+  }
   Step step;
   step.program = &place->second;
   step.info.role = role;
   step.info.format = format;
   step.info.layer = operation_->layer;
   step.info.kernel = step.program->name;
-  step.info.kernel_id = identity;
+  step.info.kernel_id = place->first;
   step.info.provenance = kernel::ProvenanceName(step.program->provenance);
   step.info.phase = static_cast<std::uint32_t>(plan_.phase_end.size());
   step.info.stored_bytes = stored_bytes;

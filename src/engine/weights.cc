@@ -63,12 +63,15 @@ Result<void> Weights::Load(const model::Model& model, runtime::KernelCache& kern
                            const LoadCallbacks& callbacks) {
   BOLTBEAM_TRY(LoadVectors(model));
   BOLTBEAM_TRY(Place(pool.size()));
+  std::vector<const kernel::Program*> programs;
+  for (const auto& [key, program] : programs_) programs.push_back(&program);
+  BOLTBEAM_ASSIGN(const runtime::KernelFunctions functions, kernels.Prepare(programs, pool.size()));
   std::uint64_t done = 0;
   for (const model::Tensor& tensor : model.tensors()) {  // in the file's order: one ascending read
     const auto place = tables_.find(&tensor);
     if (place == tables_.end()) continue;
     Table& table = place->second;
-    BOLTBEAM_ASSIGN(const runtime::KernelFunction rearrange, kernels.Get(programs_.at(Key(tensor, table.layout))));
+    const runtime::KernelFunction rearrange = functions.at(&programs_.at(Key(tensor, table.layout)));
     BOLTBEAM_TRY(LoadTable(model, table, rearrange, pool, callbacks, done));
   }
   return {};

@@ -51,8 +51,6 @@ class Weights {
 
   /// Bytes of all tables together, rearranged.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// The programs that Load needs, for the kernel cache.
-  [[nodiscard]] const std::map<std::string, kernel::Program>& programs() const { return programs_; }
 
   /// Reads the file and rearranges it, in parallel.
   Result<void> Load(const model::Model& model, runtime::KernelCache& kernels, runtime::ThreadPool& pool,

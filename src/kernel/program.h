@@ -117,17 +117,22 @@ struct Instruction {
   std::vector<std::int32_t> table;  // kShuffle, kTable16
   std::vector<Region> body;         // kLoop, kIf: one region
   std::string note;                 // for a person: what begins here; no part of the identity
+  bool operator==(const Instruction& other) const;
 };
 
 struct Region {
   std::vector<ValueId> arguments;  // of a loop: the counter, then the carried values
   std::vector<Instruction> code;
   std::vector<ValueId> yields;  // the carried values' next
+  friend bool operator==(const Region&, const Region&) = default;
 };
+
+inline bool Instruction::operator==(const Instruction& other) const = default;  // once regions can be compared
 
 struct Buffer {
   std::string name;
   bool written = false;
+  friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
 /// Where a program comes from: only these two may ship in a default plan.
@@ -142,6 +147,7 @@ struct Program {
   std::vector<Type> types;  // of every value
 
   [[nodiscard]] const Type& TypeOf(ValueId value) const { return types[value]; }
+  friend bool operator==(const Program&, const Program&) = default;
 };
 
 /// The label of records: "compiler_generated".

@@ -43,6 +43,8 @@ class Code {
   KernelFunction function_ = nullptr;
 };
 
+using KernelFunctions = std::map<const kernel::Program*, KernelFunction>;
+
 /// Program -> function, compiled once. The disk key holds the program's identity, triple, features and compiler; a
 /// damaged or foreign file is compiled again, and a cache that can't be written is no error. Get may be called from any
 /// thread; Prepare compiles many programs in parallel. Functions stay valid for the life of the cache.
@@ -50,7 +52,7 @@ class KernelCache {
  public:
   KernelCache(codegen::Target target, std::string folder);  // folder empty: no disk
   Result<KernelFunction> Get(const kernel::Program& program);
-  Result<void> Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads);
+  Result<KernelFunctions> Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads);
   /// SHA-256 of Code::ContentOf the program's object.
   Result<std::string> CodeHash(const kernel::Program& program);
 
@@ -59,6 +61,7 @@ class KernelCache {
 
  private:
   [[nodiscard]] std::filesystem::path PathOf(const std::string& key) const;
+  Result<KernelFunction> Get(const kernel::Program& program, const std::string& identity);
   Result<Code> Make(const kernel::Program& program, const std::string& identity);
 
   codegen::Target target_;

@@ -67,7 +67,10 @@ Result<Code> KernelCache::Make(const kernel::Program& program, const std::string
 }
 
 Result<KernelFunction> KernelCache::Get(const kernel::Program& program) {
-  const std::string identity = kernel::Identity(program);
+  return Get(program, kernel::Identity(program));
+}
+
+Result<KernelFunction> KernelCache::Get(const kernel::Program& program, const std::string& identity) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = codes_.find(identity); found != codes_.end()) return found->second.function();
@@ -88,23 +91,19 @@ Result<std::string> KernelCache::CodeHash(const kernel::Program& program) {
   return base::Sha256Hex(content);
 }
 
-Result<void> KernelCache::Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads) {
-  std::map<std::string, const kernel::Program*> missing;
-  for (const kernel::Program* program : programs) missing.emplace(kernel::Identity(*program), program);
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(missing, [this](const auto& entry) { return codes_.contains(entry.first); });
-  }
-  std::vector<const kernel::Program*> work;
-  for (const auto& [identity, program] : missing) work.push_back(program);
-  std::vector<Result<void>> outcomes(work.size());
+Result<KernelFunctions> KernelCache::Prepare(const std::vector<const kernel::Program*>& programs, unsigned threads) {
+  std::map<std::string, std::vector<const kernel::Program*>> equal;
+  for (const kernel::Program* program : programs) equal[kernel::Identity(*program)].push_back(program);
+  struct Work {
+    const std::string& identity;
+    const kernel::Program& program;
+    Result<KernelFunction> function;
+  };
+  std::vector<Work> work;
+  for (const auto& [identity, all] : equal) work.push_back({identity, *all.front(), nullptr});
   std::atomic<std::size_t> next = 0;
   const auto run = [&] {
-    for (std::size_t i = next++; i < work.size(); i = next++) {
-      if (Result<KernelFunction> function = Get(*work[i]); !function) {
-        outcomes[i] = std::unexpected(std::move(function).error());
-      }
-    }
+    for (std::size_t i = next++; i < work.size(); i = next++) work[i].function = Get(work[i].program, work[i].identity);
   };
   {
     std::vector<std::jthread> others;
@@ -114,8 +113,12 @@ Result<void> KernelCache::Prepare(const std::vector<const kernel::Program*>& pro
     }
     run();
   }
-  for (Result<void>& outcome : outcomes) BOLTBEAM_TRY(std::move(outcome));
-  return {};
+  KernelFunctions functions;
+  for (Work& one : work) {
+    BOLTBEAM_ASSIGN(const KernelFunction function, std::move(one.function));
+    for (const kernel::Program* program : equal.at(one.identity)) functions.emplace(program, function);
+  }
+  return functions;
 }
 
 }  // namespace boltbeam::runtime

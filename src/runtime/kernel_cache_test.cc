@@ -154,9 +154,10 @@ TEST_F(KernelCacheTest, PreparesInParallel) {
   std::vector<const Program*> pointers;
   for (const Program& program : programs) pointers.push_back(&program);
   KernelCache cache(target_, folder_.string());
-  const Result<void> prepared = cache.Prepare(pointers, 4);
+  const Result<KernelFunctions> prepared = cache.Prepare(pointers, 4);
   ASSERT_TRUE(prepared) << prepared.error().Message();
   EXPECT_EQ(cache.compiled(), 20U);
+  for (int i = 0; i < 24; ++i) EXPECT_EQ(Call(prepared->at(pointers[static_cast<std::size_t>(i)])), 100 + i % 20);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(Call(*cache.Get(programs[static_cast<std::size_t>(i)])), 100 + i);
   EXPECT_EQ(cache.compiled(), 20U);
 }
@@ -166,7 +167,7 @@ TEST_F(KernelCacheTest, PrepareTellsOfAProgramThatIsIllegal) {
   bad.buffers.clear();
   const Program good = AddProgram(2);
   KernelCache cache(target_, "");
-  const Result<void> prepared = cache.Prepare({&good, &bad}, 2);
+  const Result<KernelFunctions> prepared = cache.Prepare({&good, &bad}, 2);
   ASSERT_FALSE(prepared);
   EXPECT_EQ(prepared.error().code, boltbeam::Code::kKernelIllegal);
   EXPECT_TRUE(cache.Get(good));

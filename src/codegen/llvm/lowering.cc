@@ -72,6 +72,7 @@ Lowering::Value Lowering::Operand(const Instruction& instruction, std::size_t in
 }
 
 void Lowering::LowerRegion(const Region& region) {
+  FindTiles(region);
   for (const Instruction& instruction : region.code) LowerInstruction(instruction);
 }
 

@@ -9,7 +9,9 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <array>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "kernel/program.h"
@@ -38,6 +40,7 @@ class Lowering {
   using Values = std::vector<llvm::Value*>;
   using PieceFunction = std::function<Value(const Values&)>;
   using WidthFunction = std::function<unsigned(unsigned)>;
+  using Tile = std::array<const kernel::Instruction*, 4>;  // loads of words side by side in every lane's row
 
   // lowering.cc
   void LowerRegion(const kernel::Region& region);
@@ -63,6 +66,10 @@ class Lowering {
   Value LoadRaw(const kernel::Instruction& instruction, Value address, unsigned lanes);
   Value FromMemory(kernel::Memory memory, Value raw, const kernel::Type& type);
   Value ToMemory(kernel::Memory memory, Value value, const kernel::Type& type);
+
+  // tiles.cc: strided loads of neighbouring words
+  void FindTiles(const kernel::Region& region);
+  Value LoadTiled(const kernel::Instruction& instruction);
 
   // halves.cc: bit patterns (i16) to f32 and, for f16, back
   Value HalfToFloat(Value bits);
@@ -99,7 +106,9 @@ class Lowering {
   bool name_values_;
   llvm::Function* function_ = nullptr;
   Values buffers_;
-  Values values_;  // by ValueId
+  Values values_;                             // by ValueId
+  std::map<kernel::ValueId, Tile> tiles_;     // by each strided load that is one of a tile
+  std::map<kernel::ValueId, Value> untiled_;  // what a tile's loads come to, once it is loaded
 };
 
 }  // namespace boltbeam::codegen

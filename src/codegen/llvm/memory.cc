@@ -64,6 +64,7 @@ Lowering::Value Lowering::FromMemory(Memory memory, Value raw, const kernel::Typ
 }
 
 Lowering::Value Lowering::Load(const Instruction& instruction) {
+  if (tiles_.contains(instruction.results.at(0))) return LoadTiled(instruction);
   const kernel::Type& type = instruction.type;
   Value address = Address(instruction);
   if (instruction.op == Op::kLoad) {
