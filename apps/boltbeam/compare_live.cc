@@ -146,7 +146,7 @@ Result<void> TheirParts(const Globals& globals, const LiveArguments& arguments, 
   Status status("llama.cpp's operations, one by one:");
   audit::PartTiming timing;
   timing.depth = arguments.depth;
-  timing.positions = findings.positions = arguments.depth + (arguments.window + 1) / 2;
+  timing.positions = findings.positions = RunOf(arguments, 1, false).Positions();
   timing.cold_bytes = static_cast<std::uint64_t>(kBeyondCaches * machine.Get("l3_bytes").value_or(kUnknownCacheBytes));
   timing.between = [&]() -> Result<void> {
     if (Interrupted()) return Fail(Code::kInterrupted, "compare", "Ctrl-C");
@@ -157,6 +157,24 @@ Result<void> TheirParts(const Globals& globals, const LiveArguments& arguments, 
   };
   BOLTBEAM_ASSIGN(const auto operations, audit::PeerOperations(peer, arguments.model, timing));
   findings.matching = audit::MatchOperations(operations, model, arguments.depth);
+  return {};
+}
+
+// What it does between operations; where that can't be measured the comparison stands without it.
+Result<void> TheirBetween(const LiveArguments& arguments, const model::Model& model, const audit::Peer& peer,
+                          audit::LiveFindings& findings) {
+  Status status("llama.cpp's token on a skeleton of the model");
+  status.Show("");
+  audit::BetweenOptions options;
+  options.run = RunOf(arguments, 1, false);
+  options.cancelled = Interrupted;
+  const Result<audit::Between> between = audit::MeasureBetween(peer, model, options);
+  if (Interrupted()) return Fail(Code::kInterrupted, "compare", "Ctrl-C");
+  if (between) {
+    findings.between = *between;
+  } else {
+    findings.between_unknown = between.error().Message();
+  }
   return {};
 }
 
@@ -193,6 +211,7 @@ Result<void> CompareWithProgram(const Globals& globals, const LiveArguments& arg
   BOLTBEAM_ASSIGN(findings.fastest, Fastest(globals, arguments, model, theirs, findings.threads));
   BOLTBEAM_TRY(OneThread(globals, arguments, model, peer, findings));
   BOLTBEAM_TRY(TheirParts(globals, arguments, model, peer, findings));
+  BOLTBEAM_TRY(TheirBetween(arguments, model, peer, findings));
   const audit::Comparison comparison = audit::CompareLive(findings, "llama.cpp");
   BOLTBEAM_TRY(WriteOutput(globals, report::CompareReport({&comparison, 1}, globals.format)));
   constexpr const char* kCure = "within 10 %: a quieter machine, or more time (--seconds)";
@@ -201,7 +220,7 @@ Result<void> CompareWithProgram(const Globals& globals, const LiveArguments& arg
     return Fail(Code::kMeasurementUnstable, term.name, fmt::format("{:.1f} us", term.DifferenceNs() / 1e3), kCure);
   }
   if (std::fabs(audit::TieOut(findings)) <= audit::kTiesOut) return {};
-  return Fail(Code::kMeasurementUnstable, "llama.cpp's parts",
+  return Fail(Code::kMeasurementUnstable, "llama.cpp's parts and what is between them",
               fmt::format("{:+.1f} % off its own token", 100 * audit::TieOut(findings)), kCure);
 }
 

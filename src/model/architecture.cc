@@ -106,4 +106,15 @@ Result<ArchitectureRegistry> LoadArchitectures() {
   return ParseArchitectures(text);
 }
 
+std::uint64_t DimensionOf(std::string_view symbol, const HyperParameters& hyper) {
+  if (symbol == "hidden") return hyper.hidden;
+  if (symbol == "ffn") return hyper.ffn;
+  if (symbol == "vocab") return hyper.vocab;
+  if (symbol == "head_dim") return hyper.head_dim;
+  if (symbol == "q") return std::uint64_t{hyper.heads} * hyper.head_dim;
+  if (symbol == "kv") return std::uint64_t{hyper.kv_heads} * hyper.head_dim;
+  if (symbol == "rope_pairs") return hyper.rope_dims / 2;
+  return 0;
+}
+
 }  // namespace boltbeam::model

@@ -55,6 +55,8 @@ struct ArchitectureRegistry {
 };
 
 Result<ArchitectureRegistry> ParseArchitectures(std::string_view text);
+/// What a symbol of a shape stands for, such as q for heads * head_dim; 0 for an unknown one, which no tensor has.
+std::uint64_t DimensionOf(std::string_view symbol, const HyperParameters& hyper);
 /// The embedded registry.
 Result<ArchitectureRegistry> LoadArchitectures();
 

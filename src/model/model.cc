@@ -31,17 +31,6 @@ SplitName SplitLayer(const std::string& name) {
   return {fmt::format("{}*{}", kPrefix, std::string_view(name).substr(dot)), layer};
 }
 
-std::uint64_t SymbolValue(const HyperParameters& hyper, std::string_view symbol) {
-  if (symbol == "hidden") return hyper.hidden;
-  if (symbol == "ffn") return hyper.ffn;
-  if (symbol == "vocab") return hyper.vocab;
-  if (symbol == "head_dim") return hyper.head_dim;
-  if (symbol == "q") return std::uint64_t{hyper.heads} * hyper.head_dim;
-  if (symbol == "kv") return std::uint64_t{hyper.kv_heads} * hyper.head_dim;
-  if (symbol == "rope_pairs") return hyper.rope_dims / 2;
-  return 0;  // no tensor has a dimension of 0: an unknown symbol is a shape that never matches
-}
-
 std::string ShapeText(std::span<const std::uint64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 class Classifier {
@@ -87,7 +76,7 @@ class Classifier {
 
   Result<void> CheckShape(const gguf::TensorInfo& info, const TensorRule& rule) const {
     std::vector<std::uint64_t> expected;
-    for (const std::string& symbol : rule.shape) expected.push_back(SymbolValue(hyper_, symbol));
+    for (const std::string& symbol : rule.shape) expected.push_back(DimensionOf(symbol, hyper_));
     bool same = true;
     for (std::size_t i = 0; i < info.shape.size(); ++i) {
       same &= info.shape[i] == (i < expected.size() ? expected[i] : 1);

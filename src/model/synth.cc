@@ -10,17 +10,6 @@
 namespace boltbeam::model {
 namespace {
 
-Result<std::uint64_t> DimensionOf(const std::string& symbol, const HyperParameters& hyper) {
-  if (symbol == "hidden") return hyper.hidden;
-  if (symbol == "ffn") return hyper.ffn;
-  if (symbol == "vocab") return hyper.vocab;
-  if (symbol == "head_dim") return hyper.head_dim;
-  if (symbol == "q") return std::uint64_t{hyper.heads} * hyper.head_dim;
-  if (symbol == "kv") return std::uint64_t{hyper.kv_heads} * hyper.head_dim;
-  return Fail(Code::kJson, "models/architectures.json", "dimension " + symbol,
-              "hidden, ffn, vocab, head_dim, q or kv in an architecture that synth writes");
-}
-
 // Adds the tensors of one layer, or those of no layer for -1, in the order of their names.
 Result<void> AddTensors(const std::vector<TensorRule>& rules, std::int32_t layer, const MixtureRegistry& mixtures,
                         SynthPlan& plan) {
@@ -33,8 +22,11 @@ Result<void> AddTensors(const std::vector<TensorRule>& rules, std::int32_t layer
     tensor.name = rule.name;
     if (layer >= 0) tensor.name.replace(tensor.name.find('*'), 1, std::to_string(layer));
     for (const std::string& symbol : rule.shape) {
-      BOLTBEAM_ASSIGN(const std::uint64_t dimension, DimensionOf(symbol, plan.shape.hyper));
-      tensor.shape.push_back(dimension);
+      tensor.shape.push_back(DimensionOf(symbol, plan.shape.hyper));
+      if (tensor.shape.back() == 0) {
+        return Fail(Code::kJson, "models/architectures.json", "dimension " + symbol,
+                    "a symbol that stands for a width");
+      }
     }
     const bool is_head = rule.role == Role::kHead || (rule.role == Role::kEmbedding && plan.shape.tied);
     tensor.format = tensor.shape.size() == 1 ? mixtures.vectors

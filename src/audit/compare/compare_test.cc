@@ -215,12 +215,25 @@ TEST(Matching, CountsComeFromOurGraphAndNeverFromNames) {
   EXPECT_NEAR(ns("rope", ""), 2 * 3 + 2 * 2 * 1, 1e-9);  // one shape with two parameters: the mean; and both caches
   EXPECT_NEAR(ns("attn_qo", "residual"), 2, 1e-9);
   EXPECT_NEAR(ns("gate", ""), 2 * 3, 1e-9);
+  EXPECT_NEAR(matching.TotalNs() / 1e3, 40 + 16 + 80 + 44 + 13 + 5 + 10 + 4 + 6 + 7, 1e-9);
   EXPECT_NEAR(matching.unmatched_ns, 7e3, 1e-9);
   ASSERT_EQ(matching.unmatched.size(), 1U);
   const Attribution attribution = Attribute(matching);
   EXPECT_EQ(attribution.kernels.front().part, "ffn_gate_up Q8_0");
   EXPECT_TRUE(attribution.kernels.back().part.empty());
   EXPECT_NEAR(attribution.unattributed_ns, 7e3, 1e-9);
+}
+
+TEST(Matching, QueriesAndKeysOfOneShapeAreRotatedBoth) {
+  model::TestSizes sizes;
+  sizes.kv_heads = sizes.heads;
+  model::TestModel file("llama", sizes);
+  const auto model = model::Model::Load(file.Write());
+  ASSERT_TRUE(model);
+  const Matching matching = MatchOperations(
+      {Timed("ROPE", "name=q,type=f32,ne=[64,4,1,1],op_params=[1],sources=f32[64,4,1,1],i32[1,1,1,1]", 2)}, *model, 0);
+  ASSERT_EQ(matching.regions.size(), 1U);
+  EXPECT_EQ(matching.regions.front().calls, 2 * sizes.layers);
 }
 
 LiveFindings Findings() {
@@ -287,6 +300,41 @@ TEST(Live, TiesOutAgainstTheTokensAmongItsParts) {
   const auto account = std::ranges::find(moved.terms, "account to windows", &Term::name);
   EXPECT_FALSE(account->IsWithinBudget());
   EXPECT_NE(account->note.find("beyond the budget of 10 %"), std::string::npos);
+}
+
+// 1920 of 2000 are parts; the skeleton takes 70 beyond its own.
+TEST(Live, WhatIsBetweenOperationsJoinsThePartsInTheTieOut) {
+  LiveFindings findings = Findings();
+  findings.between = Between{270, 200};
+  EXPECT_NEAR(PartsTieOut(findings), 1920.0 / 2000 - 1, 1e-9);
+  EXPECT_NEAR(TieOut(findings), 1990.0 / 2000 - 1, 1e-9);
+  const Comparison comparison = CompareLive(findings, "llama.cpp");
+  EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1920 - 70), 1e-9);
+  const auto term = std::ranges::find(comparison.terms, "between operations", &Term::name);
+  ASSERT_NE(term, comparison.terms.end());
+  EXPECT_NEAR(term->theirs_ns.value_or(0), 70, 1e-9);
+  const std::string text = report::CompareReport({&comparison, 1}, "text");
+  for (const char* shown : {"between operations", "Its parts alone,", "are 96.0 %", "are 99.5 %"}) {
+    EXPECT_NE(text.find(shown), std::string::npos) << shown << " in " << text;
+  }
+  const json shown = json::parse(report::CompareReport({&comparison, 1}, "json"));
+  EXPECT_NE(std::ranges::find_if(
+                shown["terms"],
+                [](const json& row) { return row["term"] == "between operations" && row["theirs_ns"] == 70.0; }),
+            shown["terms"].end());
+}
+
+TEST(Live, WithoutASkeletonWhatIsBetweenIsUnknownAndInTheResidual) {
+  LiveFindings findings = Findings();
+  findings.between_unknown = "no room";
+  EXPECT_EQ(TieOut(findings), PartsTieOut(findings));
+  const Comparison comparison = CompareLive(findings, "llama.cpp");
+  const auto term = std::ranges::find(comparison.terms, "between operations", &Term::name);
+  ASSERT_NE(term, comparison.terms.end());
+  EXPECT_FALSE(term->theirs_ns);
+  EXPECT_EQ(term->note, "unknown: no room");
+  EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1920), 1e-9);
+  EXPECT_NE(report::CompareReport({&comparison, 1}, "text").find("unknown (no room)"), std::string::npos);
 }
 
 }  // namespace

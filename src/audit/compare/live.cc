@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kLeastWindows = 6;  // of each side: of fewer pairs no 95 % interval of a median can be given
 constexpr std::uint64_t kSeed = 1;        // of the bootstrap
+constexpr double kNsPerUs = 1e3;
 
 class OurWindows {
  public:
@@ -76,12 +77,6 @@ std::vector<Region> Regions(const LiveFindings& findings) {
   return regions;
 }
 
-double TheirParts(const LiveFindings& findings) {
-  double sum = findings.matching.unmatched_ns;
-  for (const MatchedRegion& region : findings.matching.regions) sum += region.ns;
-  return sum;
-}
-
 double HotParts(const LiveFindings& findings) {
   double sum = findings.matching.unmatched_ns;
   for (const MatchedRegion& region : findings.matching.regions) sum += region.hot_ns;
@@ -97,21 +92,37 @@ Term Check(std::string name, std::optional<double> ours, std::optional<double> t
   return term;
 }
 
-void AddNotes(Comparison& comparison, const LiveFindings& findings) {
-  const double miss = TieOut(findings);
-  const double token = findings.TheirsAmongPartsNs();
+// How far the parts alone, and the parts with what is between them, make up the token.
+void AddTieOut(Comparison& comparison, const LiveFindings& findings) {
+  const double token = findings.TheirsAmongPartsNs(), miss = TieOut(findings);
   comparison.notes.push_back(fmt::format(
-      "Its parts, each timed alone with one thread and no repacking, sum to {:.1f} % of its own token, windows of "
-      "which "
-      "ran between them: {}. Tables come out of memory; out of caches they would sum to {:.1f} %. Attention is over {} "
-      "positions, as in the token: what its padded cache masks it goes past.",
-      100 * (1 + miss), std::fabs(miss) <= kTiesOut ? "they tie out within 10 %" : "they do not tie out within 10 %",
-      100 * HotParts(findings) / token, findings.positions));
-  comparison.notes.push_back(
-      fmt::format("Overlap: none on one thread. Host: ours is stamped; theirs can't be seen from outside and is in the "
-                  "residual: its "
-                  "token less its parts, {:+.1f} µs, is what it does between operations and what they cost less alone.",
-                  (token - TheirParts(findings)) / 1e3));
+      "Its parts alone, each timed with one thread and no repacking, are {:.1f} % of its own token, windows of which "
+      "ran "
+      "between them. Tables come out of memory; out of caches they would be {:.1f} %. Attention is over {} positions, "
+      "as in the token: what its padded cache masks it goes past.",
+      100 * (1 + PartsTieOut(findings)), 100 * HotParts(findings) / token, findings.positions));
+  const std::string verdict =
+      std::fabs(miss) <= kTiesOut ? "they tie out within 10 %" : "they do not tie out within 10 %";
+  if (!findings.between) {
+    comparison.notes.push_back(fmt::format("What it does between operations is unknown ({}) and in the residual: {}.",
+                                           findings.between_unknown, verdict));
+    return;
+  }
+  const Between& between = *findings.between;
+  comparison.notes.push_back(fmt::format(
+      "Its parts and what is between them are {:.1f} % of it: {}. Between operations, measured on a skeleton of the "
+      "model (the same layers and operations, tables as narrow as blocks allow): its token takes {:.1f} µs, its parts "
+      "alone {:.1f} µs.",
+      100 * (1 + miss), verdict, between.token_ns / kNsPerUs, between.parts_ns / kNsPerUs));
+}
+
+void AddNotes(Comparison& comparison, const LiveFindings& findings) {
+  AddTieOut(comparison, findings);
+  comparison.notes.push_back(fmt::format(
+      "Overlap: none on one thread. Host: ours is stamped; theirs is what it does between operations. The residual, "
+      "{:+.1f} µs of its token, is what its operations cost less alone{}.",
+      -TieOut(findings) * findings.TheirsAmongPartsNs() / kNsPerUs,
+      findings.between ? "" : ", and what it does between them"));
   double ours = 0, theirs = 0;
   for (const Region& region : comparison.regions) {
     ours += region.ours_bytes.value_or(0);
@@ -171,7 +182,14 @@ Result<Interleaved> Interleave(engine::Engine& engine, engine::Session& session,
   }
 }
 
-double TieOut(const LiveFindings& findings) { return TheirParts(findings) / findings.TheirsAmongPartsNs() - 1; }
+double PartsTieOut(const LiveFindings& findings) {
+  return findings.matching.TotalNs() / findings.TheirsAmongPartsNs() - 1;
+}
+
+double TieOut(const LiveFindings& findings) {
+  const double between = findings.between ? findings.between->Ns() : 0;
+  return PartsTieOut(findings) + between / findings.TheirsAmongPartsNs();
+}
 
 Comparison CompareLive(const LiveFindings& findings, const std::string& theirs) {
   const Token& token = findings.account.token;
@@ -194,10 +212,12 @@ Comparison CompareLive(const LiveFindings& findings, const std::string& theirs) 
             "our token beside theirs less that of our account"),
       Check("parts to windows", std::nullopt, comparison.theirs_token_ns - findings.TheirsAmongPartsNs(),
             comparison.theirs_token_ns, "its token beside ours less that among its parts"),
+      {"between operations", std::nullopt, findings.between ? std::optional(findings.between->Ns()) : std::nullopt,
+       findings.between ? "measured on a skeleton of the model" : "unknown: " + findings.between_unknown},
       {"in no region", std::nullopt, findings.matching.unmatched_ns, "operations whose number of runs is not known"}};
   const double repacked = findings.theirs_repacked_ns;
   comparison.beside = {
-      {"tables out of caches", std::nullopt, HotParts(findings) - TheirParts(findings), "its parts, timed hot"},
+      {"tables out of caches", std::nullopt, HotParts(findings) - findings.matching.TotalNs(), "its parts, timed hot"},
       {"repacking, one thread", std::nullopt, repacked - comparison.theirs_token_ns, "of its weights when it loads"},
       {fmt::format("{} threads instead of one", findings.threads), findings.fastest.OursNs() - comparison.ours_token_ns,
        findings.fastest.TheirsNs() - repacked, ""},

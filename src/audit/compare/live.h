@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "audit/account.h"
+#include "audit/compare/between.h"
 #include "audit/compare/comparison.h"
 #include "audit/compare/matching.h"
 #include "base/error.h"
@@ -44,6 +46,8 @@ struct LiveFindings {
   Matching matching;
   std::vector<double> among_parts_ns;  // their tokens between the timings of their parts, as `one_thread`
   std::uint64_t positions = 0;         // that their attention was timed over
+  std::optional<Between> between;      // of their operations
+  std::string between_unknown;         // why there is none
   std::uint32_t threads = 1;           // of `fastest`
 
   /// Their token while their parts were timed: the mean, as a part's time is one of all its runs.
@@ -53,7 +57,9 @@ struct LiveFindings {
 /// Regions and terms on the basis of one thread, the other bases beside them.
 Comparison CompareLive(const LiveFindings& findings, const std::string& theirs);
 
-/// By how much their parts miss the token that ran among them, relative; within kTiesOut they tie out.
+/// By how much their parts alone miss the token that ran among them, relative.
+double PartsTieOut(const LiveFindings& findings);
+/// The same of their parts and what is between them, where that is known; within kTiesOut they tie out.
 double TieOut(const LiveFindings& findings);
 /// Of either program: what the token of its account, or among its parts, may differ from that of the windows.
 inline constexpr double kTiesOut = 0.10;

@@ -126,16 +126,14 @@ class Matcher {
     return std::next(lengths.begin(), rank)->second;
   }
 
-  [[nodiscard]] bool IsOfHeads(const ForeignTensor& tensor) const {
-    const auto& hyper = model_.hyper();
-    const bool heads = tensor.shape[1] == hyper.heads || tensor.shape[1] == hyper.kv_heads;
-    return tensor.shape[0] == hyper.head_dim && heads;
-  }
-
-  // Rotation, and the norms and factors of heads, are one step of ours.
+  // Rotation, and the norms and factors of heads, are one step of ours. Queries and keys of as many heads have one
+  // shape, and both are done.
   [[nodiscard]] std::vector<Use> OfHeads(const ForeignOperation& operation) const {
-    if (!IsOfHeads(operation.result)) return {};
-    return {{"rope", "", ropes_}};
+    const auto& hyper = model_.hyper();
+    const ForeignTensor& heads = operation.result;
+    const int sides = (heads.shape[1] == hyper.heads ? 1 : 0) + (heads.shape[1] == hyper.kv_heads ? 1 : 0);
+    if (heads.shape[0] != hyper.head_dim || sides == 0) return {};
+    return {{"rope", "", sides * ropes_}};
   }
 
   [[nodiscard]] std::vector<Use> Norms(const ForeignOperation& operation) const {
@@ -191,6 +189,12 @@ void AddUse(Matching& matching, const Use& use, const Group& group) {
 }
 
 }  // namespace
+
+double Matching::TotalNs() const {
+  double sum = unmatched_ns;
+  for (const MatchedRegion& region : regions) sum += region.ns;
+  return sum;
+}
 
 Matching MatchOperations(const std::vector<TimedOperation>& operations, const model::Model& model,
                          std::uint64_t depth) {

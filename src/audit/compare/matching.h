@@ -20,6 +20,9 @@ struct Matching {
   std::vector<MatchedRegion> regions;
   std::vector<std::string> unmatched;  // "DUP f32[1024,1,1,1]: 0.2 µs", counted once each
   double unmatched_ns = 0;
+
+  /// Of all operations in a token.
+  [[nodiscard]] double TotalNs() const;
 };
 
 Matching MatchOperations(const std::vector<TimedOperation>& operations, const model::Model& model, std::uint64_t depth);

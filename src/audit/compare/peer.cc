@@ -14,6 +14,7 @@
 #include "base/paths.h"
 #include "base/printable.h"
 #include "base/shell.h"
+#include "base/temporary_folder.h"
 #include "base/ticks.h"
 #include "measure/printed_rate.h"
 
@@ -39,25 +40,6 @@ Peer PeerIn(const fs::path& folder) {
   }
   return peer;
 }
-
-// A folder of its own, gone again with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "boltbeam-XXXXXX").string();
-    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Result<std::string> RunPeer(const std::string& command) {
   auto output = base::RunProgram(command);
@@ -158,7 +140,7 @@ class OperationTimer {
 
   const Peer& peer_;
   const PartTiming& timing_;
-  TemporaryFolder folder_;
+  base::TemporaryFolder folder_;
   std::map<std::string, double> known_ns_;
   double between_s_ = 0, timed_s_ = 0;
 };

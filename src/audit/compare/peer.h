@@ -27,6 +27,9 @@ struct PeerRun {
   bool repack = true;  // its rearranged weights
   std::uint32_t tokens = 32;
   std::uint64_t depth = 0;
+
+  /// That attention reads, the token's own among them: the mean over the run.
+  [[nodiscard]] std::uint64_t Positions() const { return depth + (tokens + 1) / 2; }
 };
 
 /// Nanoseconds of a token, mean over the run; one process that loads the model. kPeerFailed: what it said.

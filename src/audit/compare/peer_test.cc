@@ -9,7 +9,10 @@
 #include <fstream>
 #include <string>
 
+#include "audit/compare/between.h"
 #include "audit/compare/operation_lines.h"
+#include "base/paths.h"
+#include "test_model.h"
 
 namespace boltbeam::audit {
 namespace {
@@ -181,6 +184,52 @@ TEST(Peer, TablesComeOutOfMemoryAndAttentionIsOfTheTokensPositions) {
   EXPECT_EQ(operations->at(1).operation.result.shape[0], 1024U);
   EXPECT_NEAR(operations->at(2).ns, 2000, 1e-6);
   EXPECT_NEAR(operations->at(2).hot_ns.value_or(0), 1000, 1e-6);
+}
+
+// A fake that says which file it was given, and whose token takes 20 ms beside one operation of 2.5 us.
+class BetweenTest : public testing::Test {
+ protected:
+  BetweenTest() : fake_(std::string("echo \"$2\" > \"$0.model\"\n[ -s \"$2\" ] || exit 4\n") + kBenchJson) {
+    fake_.Write("test-export-graph-ops",
+                "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\necho '2 0 8 1 sum' > \"$out\"\n");
+    fake_.Write("test-backend-ops",
+                "echo 'CREATE TABLE IF NOT EXISTS test_backend_ops (op_name TEXT, op_params TEXT, test_mode TEXT, "
+                "supported INTEGER, time_us REAL);'\n"
+                "echo \"INSERT INTO test_backend_ops VALUES ('DUP', "
+                "'name=a,type=f32,ne=[8,1,1,1],op_params=[],sources=f32[8,1,1,1]', 'perf', '1', '2.5');\"\n");
+  }
+
+  Result<Between> Measure(const BetweenOptions& options = {}) {
+    model::TestModel file("qwen3");
+    const model::Model model = model::Model::Load(file.Write()).value();
+    return MeasureBetween(FindPeer(fake_.folder()).value(), model, options);
+  }
+  /// The skeleton's path as the fake was given it.
+  [[nodiscard]] std::string Given() const {
+    std::string path = base::ReadWholeFile(fake_.folder() + "/llama-bench.model").value();
+    path.pop_back();
+    return path;
+  }
+
+  FakePeer fake_;
+};
+
+TEST_F(BetweenTest, IsTheSkeletonsTokenLessItsParts) {
+  const auto between = Measure();
+  ASSERT_TRUE(between) << between.error().Message();
+  EXPECT_NEAR(between->Ns(), 2e7 - 2500, 1);
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(Given()).parent_path()));
+}
+
+TEST_F(BetweenTest, LeavesNothingWhenAProgramFailsOrTheUserStops) {
+  fake_.Write("test-backend-ops", "exit 3\n");
+  EXPECT_EQ(Measure().error().code, Code::kPeerFailed);
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(Given()).parent_path()));
+  BetweenOptions options;
+  bool stopped = false;
+  options.cancelled = [&] { return stopped; };
+  stopped = true;
+  EXPECT_EQ(Measure(options).error().code, Code::kInterrupted);
 }
 
 TEST(Peer, LinesOfOneToken) {
