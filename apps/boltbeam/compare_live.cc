@@ -136,18 +136,23 @@ Result<void> OneThread(const Globals& globals, const LiveArguments& arguments, c
   return {};
 }
 
-// Its parts, and tokens of it among them.
-Result<void> TheirParts(const Globals& globals, const LiveArguments& arguments, const model::Model& model,
-                        const audit::Peer& peer, audit::LiveFindings& findings) {
+// Tables that are timed together: more than the last-level cache keeps.
+Result<std::uint64_t> ColdBytes(const Globals& globals) {
   const base::Paths paths = base::ResolvePaths(globals.home);
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(paths.data.string()));
+  return static_cast<std::uint64_t>(kBeyondCaches * machine.Get("l3_bytes").value_or(kUnknownCacheBytes));
+}
+
+// Its parts, and tokens of it among them.
+Result<void> TheirParts(const LiveArguments& arguments, const model::Model& model, const audit::Peer& peer,
+                        std::uint64_t cold_bytes, audit::LiveFindings& findings) {
   const TheirWindow theirs =
       OnAllCpus(AllCpus(), [&] { return audit::PeerTokenNs(peer, arguments.model, RunOf(arguments, 1, false)); });
   Status status("llama.cpp's operations, one by one:");
   audit::PartTiming timing;
   timing.depth = arguments.depth;
   timing.positions = findings.positions = RunOf(arguments, 1, false).Positions();
-  timing.cold_bytes = static_cast<std::uint64_t>(kBeyondCaches * machine.Get("l3_bytes").value_or(kUnknownCacheBytes));
+  timing.cold_bytes = cold_bytes;
   timing.between = [&]() -> Result<void> {
     if (Interrupted()) return Fail(Code::kInterrupted, "compare", "Ctrl-C");
     BOLTBEAM_ASSIGN(const double ns, theirs());
@@ -162,11 +167,12 @@ Result<void> TheirParts(const Globals& globals, const LiveArguments& arguments, 
 
 // What it does between operations; where that can't be measured the comparison stands without it.
 Result<void> TheirBetween(const LiveArguments& arguments, const model::Model& model, const audit::Peer& peer,
-                          audit::LiveFindings& findings) {
+                          std::uint64_t cold_bytes, audit::LiveFindings& findings) {
   Status status("llama.cpp's token on a skeleton of the model");
   status.Show("");
   audit::BetweenOptions options;
   options.run = RunOf(arguments, 1, false);
+  options.cold_bytes = cold_bytes;
   options.cancelled = Interrupted;
   const Result<audit::Between> between = audit::MeasureBetween(peer, model, options);
   if (Interrupted()) return Fail(Code::kInterrupted, "compare", "Ctrl-C");
@@ -210,8 +216,9 @@ Result<void> CompareWithProgram(const Globals& globals, const LiveArguments& arg
   };
   BOLTBEAM_ASSIGN(findings.fastest, Fastest(globals, arguments, model, theirs, findings.threads));
   BOLTBEAM_TRY(OneThread(globals, arguments, model, peer, findings));
-  BOLTBEAM_TRY(TheirParts(globals, arguments, model, peer, findings));
-  BOLTBEAM_TRY(TheirBetween(arguments, model, peer, findings));
+  BOLTBEAM_ASSIGN(const std::uint64_t cold_bytes, ColdBytes(globals));
+  BOLTBEAM_TRY(TheirParts(arguments, model, peer, cold_bytes, findings));
+  BOLTBEAM_TRY(TheirBetween(arguments, model, peer, cold_bytes, findings));
   const audit::Comparison comparison = audit::CompareLive(findings, "llama.cpp");
   BOLTBEAM_TRY(WriteOutput(globals, report::CompareReport({&comparison, 1}, globals.format)));
   constexpr const char* kCure = "within 10 %: a quieter machine, or more time (--seconds)";

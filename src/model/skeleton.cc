@@ -9,15 +9,13 @@
 namespace boltbeam::model {
 namespace {
 
-constexpr std::uint32_t kBlock = 256;        // a multiple of every format's block
-constexpr std::uint32_t kVocabulary = 1024;  // no other table has so many rows
+constexpr std::uint32_t kBlock = 256;  // a multiple of every format's block
 
 HyperParameters Narrow(const HyperParameters& full, std::uint32_t scale) {
   HyperParameters narrow = full;
   narrow.heads = scale * kBlock / std::gcd(kBlock, full.head_dim);
   narrow.kv_heads = full.heads == full.kv_heads ? narrow.heads : scale;
   narrow.ffn = scale * kBlock;
-  narrow.vocab = scale * kVocabulary;
   // Operations are told apart by shape: the stream's is neither that of a head nor that of all of them.
   narrow.hidden = scale * kBlock;
   while (narrow.hidden == full.head_dim || narrow.hidden == narrow.heads * full.head_dim) narrow.hidden += kBlock;

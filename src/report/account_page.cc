@@ -176,6 +176,11 @@ Result<std::string> AuditPage(const AuditSubject& subject, const audit::Audit& a
       beside["regions"].push_back(
           {{"region", region.name}, {"ours_ns", region.ours_ns}, {"theirs_ns", region.theirs_ns}});
     }
+    const auto optional = [](const std::optional<double>& ns) { return ns ? Json(*ns) : Json(nullptr); };
+    for (const OtherProgram::Term& term : comparison->terms) {
+      beside["terms"].push_back(
+          {{"term", term.name}, {"ours_ns", optional(term.ours_ns)}, {"theirs_ns", optional(term.theirs_ns)}});
+    }
   }
   if (price) body += "<section>\n<h2>What a token costs</h2>\n" + PriceSections(*price, 3) + "</section>\n";
   body += Closing(subject, audit);

@@ -44,6 +44,23 @@ TEST(AccountPage, HasEverySectionAndEveryChart) {
   }
 }
 
+TEST(AccountPage, HasTheTermsOfAComparison) {
+  const OtherProgram comparison =
+      ReadComparison(R"({"theirs": "other", "regions": [{"region": "head", "ours_ns": 2e6, "theirs_ns": 3e6}],
+                         "terms": [{"term": "between operations", "ours_ns": null, "theirs_ns": 51200.0},
+                                   {"term": "waiting", "ours_ns": 7300.0, "theirs_ns": null}]})",
+                     "c.json")
+          .value();
+  ASSERT_EQ(comparison.terms.size(), 2U);
+  EXPECT_FALSE(comparison.terms[0].ours_ns);
+  const std::string page = Page(ExampleSubject(), comparison);
+  for (const char* text : {"between operations", "51.2", "-51.2", "7.3"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  }
+  EXPECT_FALSE(
+      ReadComparison(R"({"regions": [{"region": "head", "ours_ns": 2, "theirs_ns": 3}], "terms": [{}]})", "c"));
+}
+
 TEST(AccountPage, HasThePriceWhenItIsAskedFor) {
   lab::PriceQuestion question;
   question.tok_s = 247.8;
@@ -74,8 +91,8 @@ TEST(AccountPage, NamesFromFilesStayText) {
   AuditSubject subject = ExampleSubject();
   subject.model_filename = "</script><script>alert(1)</script>\"'&\u202egguf.exe";
   subject.model_type = "<img onerror=alert(2)>";
-  const std::string page = Page(subject, OtherProgram{"<b>", {{"<i>", 1, 2}}, 0, "<u>"});
-  for (const char* live : {"<script>alert", "<img", "<b>&lt;", "<i>", "<u>", "\u202e"}) {
+  const std::string page = Page(subject, OtherProgram{"<b>", {{"<i>", 1, 2}}, 0, "<u>", {{"<s>", 1, 2}}});
+  for (const char* live : {"<script>alert", "<img", "<b>&lt;", "<i>", "<s>", "<u>", "\u202e"}) {
     EXPECT_EQ(page.find(live), std::string::npos) << live;
   }
   EXPECT_TRUE(nlohmann::json::accept(EmbeddedJson(page)));

@@ -256,6 +256,12 @@ Table ComparisonTable(const OtherProgram& comparison) {
     table.Add({region.name, Decimal(region.ours_ns / kMicro, 1), Decimal(region.theirs_ns / kMicro, 1),
                Decimal((region.ours_ns - region.theirs_ns) / kMicro, 1)});
   }
+  table.AddRule();
+  const auto shown = [](const std::optional<double>& ns) { return ns ? Decimal(*ns / kMicro, 1) : std::string("-"); };
+  for (const OtherProgram::Term& term : comparison.terms) {
+    table.Add({term.name, shown(term.ours_ns), shown(term.theirs_ns),
+               Decimal((term.ours_ns.value_or(0) - term.theirs_ns.value_or(0)) / kMicro, 1)});
+  }
   return table;
 }
 

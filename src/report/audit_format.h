@@ -30,10 +30,15 @@ struct OtherProgram {
     std::string name;
     double ours_ns = 0, theirs_ns = 0;
   };
+  struct Term {
+    std::string name;
+    std::optional<double> ours_ns, theirs_ns;
+  };
   std::string other;
   std::vector<Region> regions;
   double residual_ns = 0;
   std::string sentence;
+  std::vector<Term> terms = {};
 };
 
 /// kJson when the text is no comparison; where names it in errors.

@@ -137,6 +137,8 @@ Json ComparisonJson(const Comparison& comparison) {
           {"regions", std::move(regions)},
           {"terms", std::move(terms)},
           {"other_terms", std::move(beside)},
+          {"parts_alone", Optional(comparison.parts_alone)},
+          {"parts_and_between", Optional(comparison.parts_and_between)},
           {"residual_ns", comparison.ResidualNs()},
           {"notes", comparison.notes},
           {"sentence", comparison.Sentence()}};

@@ -18,6 +18,13 @@ Result<OtherProgram> ReadComparison(std::string_view text, const std::string& wh
       comparison.regions.push_back(
           {row.at("region").get<std::string>(), row.at("ours_ns").get<double>(), row.at("theirs_ns").get<double>()});
     }
+    const auto optional = [](const nlohmann::json& value) {
+      return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+    };
+    for (const nlohmann::json& row : document.value("terms", nlohmann::json::array())) {
+      comparison.terms.push_back(
+          {row.at("term").get<std::string>(), optional(row.at("ours_ns")), optional(row.at("theirs_ns"))});
+    }
     if (comparison.regions.empty()) return bad("no regions");
     return comparison;
   } catch (const nlohmann::json::exception& error) {

@@ -23,7 +23,7 @@ Result<Between> MeasureBetween(const Peer& peer, const model::Model& model, cons
   PartTiming timing;
   timing.depth = options.run.depth;
   timing.positions = options.run.Positions();
-  timing.cold_bytes = plan.data_bytes();
+  timing.cold_bytes = options.cold_bytes;
   timing.between = [&]() -> Result<void> {
     if (options.cancelled && options.cancelled()) return Fail(Code::kInterrupted, "compare", "Ctrl-C");
     BOLTBEAM_ASSIGN(const double ns, PeerTokenNs(peer, path, options.run));

@@ -1,5 +1,5 @@
 // What another program does between the operations of a token (its graph, its scheduler, inputs, the mask, logits),
-// measured from outside: on a skeleton of the model its tables take next to no time and the rest is the same.
+// measured from outside: on a skeleton of the model its tables take little time and the rest is the same.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct Between {
 };
 
 struct BetweenOptions {
-  PeerRun run;              // as the windows of the whole model
-  std::uint32_t scale = 1;  // of the skeleton's widths
+  PeerRun run;                   // as the windows of the whole model
+  std::uint64_t cold_bytes = 0;  // as its parts were timed
+  std::uint32_t scale = 1;       // of the skeleton's widths
   std::uint64_t seed = 1;
   std::function<bool()> cancelled;
 };
 
 /// Writes the skeleton into the system's temporary folder, times its token and its parts in turns, and removes it.
-/// Its tables are timed out of the cache that holds all of them, as its token reads them.
 /// kPeerMissing, kPeerFailed, kDiskSpace or kInterrupted.
 Result<Between> MeasureBetween(const Peer& peer, const model::Model& model, const BetweenOptions& options);
 

@@ -322,6 +322,8 @@ TEST(Live, WhatIsBetweenOperationsJoinsThePartsInTheTieOut) {
                 shown["terms"],
                 [](const json& row) { return row["term"] == "between operations" && row["theirs_ns"] == 70.0; }),
             shown["terms"].end());
+  EXPECT_NEAR(shown["parts_alone"].get<double>(), 0.96, 1e-9);
+  EXPECT_NEAR(shown["parts_and_between"].get<double>(), 0.995, 1e-9);
 }
 
 TEST(Live, WithoutASkeletonWhatIsBetweenIsUnknownAndInTheResidual) {
@@ -334,6 +336,7 @@ TEST(Live, WithoutASkeletonWhatIsBetweenIsUnknownAndInTheResidual) {
   EXPECT_FALSE(term->theirs_ns);
   EXPECT_EQ(term->note, "unknown: no room");
   EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1920), 1e-9);
+  EXPECT_FALSE(comparison.parts_and_between);
   EXPECT_NE(report::CompareReport({&comparison, 1}, "text").find("unknown (no room)"), std::string::npos);
 }
 

@@ -49,6 +49,8 @@ struct Comparison {
   std::vector<Region> regions;
   std::vector<Term> terms;   // on that basis: with the regions they make the difference of the tokens
   std::vector<Term> beside;  // other bases: threads, repacking, the fastest of each
+  // Of their token, where it was timed part by part: 1 is all of it.
+  std::optional<double> parts_alone, parts_and_between;
   std::vector<std::string> notes;
 
   [[nodiscard]] double DifferenceNs() const { return ours_token_ns - theirs_token_ns; }

@@ -95,12 +95,17 @@ Term Check(std::string name, std::optional<double> ours, std::optional<double> t
 // How far the parts alone, and the parts with what is between them, make up the token.
 void AddTieOut(Comparison& comparison, const LiveFindings& findings) {
   const double token = findings.TheirsAmongPartsNs(), miss = TieOut(findings);
+  std::string windows;
+  if (!findings.among_parts_ns.empty()) {
+    const auto [least, most] = std::ranges::minmax(findings.among_parts_ns);
+    windows = fmt::format(" ({} of them, {:.1f} to {:.1f} µs a token)", findings.among_parts_ns.size(),
+                          least / kNsPerUs, most / kNsPerUs);
+  }
   comparison.notes.push_back(fmt::format(
-      "Its parts alone, each timed with one thread and no repacking, are {:.1f} % of its own token, windows of which "
-      "ran "
-      "between them. Tables come out of memory; out of caches they would be {:.1f} %. Attention is over {} positions, "
-      "as in the token: what its padded cache masks it goes past.",
-      100 * (1 + PartsTieOut(findings)), 100 * HotParts(findings) / token, findings.positions));
+      "Its parts alone, each timed with one thread and no repacking, are {:.1f} % of its own token, windows of which{} "
+      "ran between them. Tables come out of memory; out of caches they would be {:.1f} %. Attention is over {} "
+      "positions, as in the token: what its padded cache masks it goes past.",
+      100 * (1 + PartsTieOut(findings)), windows, 100 * HotParts(findings) / token, findings.positions));
   const std::string verdict =
       std::fabs(miss) <= kTiesOut ? "they tie out within 10 %" : "they do not tie out within 10 %";
   if (!findings.between) {
@@ -111,8 +116,8 @@ void AddTieOut(Comparison& comparison, const LiveFindings& findings) {
   const Between& between = *findings.between;
   comparison.notes.push_back(fmt::format(
       "Its parts and what is between them are {:.1f} % of it: {}. Between operations, measured on a skeleton of the "
-      "model (the same layers and operations, tables as narrow as blocks allow): its token takes {:.1f} µs, its parts "
-      "alone {:.1f} µs.",
+      "model (the same layers and operations, tables as narrow as blocks allow, its own vocabulary): its token takes "
+      "{:.1f} µs, its parts alone {:.1f} µs.",
       100 * (1 + miss), verdict, between.token_ns / kNsPerUs, between.parts_ns / kNsPerUs));
 }
 
@@ -200,6 +205,8 @@ Comparison CompareLive(const LiveFindings& findings, const std::string& theirs) 
   comparison.depth = findings.account.depth;
   comparison.ours_token_ns = findings.one_thread.OursNs();
   comparison.theirs_token_ns = findings.one_thread.TheirsNs();
+  comparison.parts_alone = 1 + PartsTieOut(findings);
+  if (findings.between) comparison.parts_and_between = 1 + TieOut(findings);
   comparison.paired = {
       findings.one_thread.Paired(comparison.basis),
       findings.fastest.Paired(fmt::format("{} threads each, as both run by default", findings.threads))};
