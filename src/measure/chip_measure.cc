@@ -300,9 +300,9 @@ Result<void> MeasureNarrowRates(Run& run) {
       const auto pass = [&](std::size_t, std::size_t shape) { return probe.Pass(pool, shape, iterations[shape]); };
       const RateSweep sweep = SweepRates(1, probe.shapes(), pass, {.rounds = 5, .samples = 11});
       const RateName& name = NameOf(kind);
-      const chip::Fact& fact = run.Add(
-          fmt::format("{}.bits_{}", name.fact, lanes * 32), sweep.again.front(), name.unit,
-          fmt::format("{} in registers, code held to {}, {} threads", probe.Name(sweep.shape), set, pool.size()));
+      const chip::Fact& fact = run.Add(fmt::format("{}.bits_{}", name.fact, lanes * 32), sweep.again.front(), name.unit,
+                                       fmt::format("{} in registers, code held to {}, {} threads; drift {:.1f} %",
+                                                   probe.Name(sweep.shape), set, pool.size(), sweep.Drift() * 100));
       BOLTBEAM_TRY(RefuseImpossibleRate(fact.name, fact.value, pool.size(), lanes, name.ops_per_lane));
     }
   }

@@ -25,6 +25,8 @@ struct RateSweep {
 
   /// How far the second sweep of the grid lies from the first one with the same shape, relative, where it is farthest.
   [[nodiscard]] double Drift() const;
+  /// Relative, of the fresh samples on the best grid.
+  [[nodiscard]] double Spread() const;
 };
 
 struct SweepSizes {
@@ -32,6 +34,8 @@ struct SweepSizes {
   std::uint32_t samples = 31;  // fresh ones, after the choices
 };
 
+/// Once; at most twice more where the samples spread by more than a tenth, as a core left alone never does. The
+/// steadiest of them.
 RateSweep SweepRates(std::size_t grid, std::size_t shapes, const RatePass& pass, const SweepSizes& sizes = {});
 
 /// "grid 1, 2 threads: 7.1e+09, 1.42e+10 with 8 accumulators; accumulators 8, 10: 1.42e+10, 1.44e+10; grid again with

@@ -39,6 +39,24 @@ TEST(RateSweep, AMachineThatSlowsDownMeanwhileHasDrifted) {
   EXPECT_EQ(sweep.first_again, (std::vector<double>{0.8, 1.6}));
 }
 
+TEST(RateSweep, AnUnsteadySweepIsDoneAgain) {
+  constexpr std::size_t kPasses = 7 + 7 + 31 + 7;  // of a sweep of one grid and one shape
+  const auto swept = [&](std::size_t disturbed) {  // so many sweeps meet another load
+    std::size_t passes = 0;
+    const RateSweep sweep = SweepRates(1, 1, [&](std::size_t, std::size_t) {
+      const double taken = passes < disturbed * kPasses ? 1.5 * static_cast<double>(passes % 3) : 0;
+      ++passes;
+      return 4 - taken;
+    });
+    return std::pair(sweep.Spread(), passes);
+  };
+  EXPECT_EQ(swept(0), std::pair(0.0, kPasses));
+  EXPECT_EQ(swept(1), std::pair(0.0, 2 * kPasses));
+  EXPECT_EQ(swept(2), std::pair(0.0, 3 * kPasses));
+  EXPECT_GT(swept(3).first, 0.1);  // said with it
+  EXPECT_EQ(swept(3).second, 3 * kPasses);
+}
+
 TEST(RateSweep, EveryPlaceIsVisitedAsOftenAsItsSweepSays) {
   std::map<std::pair<std::size_t, std::size_t>, int> visits;
   SweepRates(2, 4,
