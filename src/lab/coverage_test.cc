@@ -1,6 +1,7 @@
 // Whether the intervals hold what they promise: 2,000 ladders drawn with known numbers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -67,6 +68,33 @@ TEST(Coverage, RelativeNoise) {
     for (const double confidence : {0.9, 0.95}) {
       const Coverage coverage = Draw(models, Noise::kRelative, Noise::kRelative, 0.01, confidence, seed++);
       ExpectNear(coverage, confidence, std::to_string(models) + " models at " + std::to_string(confidence));
+    }
+  }
+}
+
+/// The share of ladders in which every model, left out, lies inside its interval.
+double AllInside(std::size_t models, double confidence, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(0, 0.01);
+  const std::vector<double> sizes = {0.39e9, 0.67e9, 1.1e9, 1.9e9, 2.5e9, 3.3e9, 4.7e9, 1.4e9};
+  double all = 0;
+  for (int ladder = 0; ladder < kLadders; ++ladder) {
+    std::vector<Point> points;
+    for (std::size_t i = 0; i < models; ++i)
+      points.push_back({sizes[i], (kFixed + sizes[i] / kBandwidth) * (1 + normal(random))});
+    const auto left = LeaveOneOut(points, confidence, Noise::kRelative);
+    all += std::ranges::all_of(left, [](const auto& one) { return one && one->is_inside; }) ? 1.0 / kLadders : 0;
+  }
+  return all;
+}
+
+TEST(Coverage, OfAllModelsLeftOutTogether) {
+  std::uint64_t seed = 400;
+  for (const std::size_t models : {4, 6, 7, 8}) {
+    for (const double confidence : {0.9, 0.95}) {
+      const double share = AllInside(models, confidence, seed++);
+      EXPECT_GT(share, confidence - kTolerance) << models;
+      EXPECT_LT(share, confidence + 2 * kTolerance) << models;  // Bonferroni's bound errs on this side
     }
   }
 }

@@ -234,6 +234,22 @@ TEST(Fit, EachModelOfARecordedLadderIsForetoldByTheOthers) {
   EXPECT_GT(FitOne(*rows, options).line.sigma(), 5 * fit.line.sigma());
 }
 
+// Two CPUs of a Zen 5, nine passes: docs/lab.md has these figures.
+TEST(Fit, ARecordedLadderOfANewerMachine) {
+  const auto rows = ReadRows(std::string(BOLTBEAM_TEST_DATA) + "/lab/zen5-ladder.jsonl");
+  ASSERT_TRUE(rows) << rows.error().Message();
+  const MachineFit fit = FitOne(*rows);
+  ASSERT_EQ(fit.points.size(), 7U);
+  EXPECT_NEAR(1e3 * fit.fixed_s.estimate, 0.05, 0.005);
+  EXPECT_NEAR(fit.bandwidth_gb_s.estimate / *fit.reference_gb_s, 0.957, 0.001);
+  for (const ModelPoint& point : fit.points) {
+    const LeftOut& left = point.left_out.value();
+    EXPECT_TRUE(left.is_inside) << point.model;
+    EXPECT_LT(left.seconds.high / left.seconds.estimate - 1, 0.06) << point.model;
+    EXPECT_LT(std::abs(left.miss_s / left.seconds.estimate), 0.01) << point.model;
+  }
+}
+
 // The same machine, both programs in turns: docs/lab.md has these figures.
 TEST(Fit, ARecordedLadderOfTwoPrograms) {
   const auto rows = ReadRows(std::string(BOLTBEAM_TEST_DATA) + "/lab/zen4-ladder-two-programs.jsonl");

@@ -148,13 +148,15 @@ Result<RobustLine> FitRobust(std::span<const Point> points) {
 
 std::vector<std::optional<LeftOut>> LeaveOneOut(std::span<const Point> points, double confidence, Noise noise) {
   std::vector<std::optional<LeftOut>> all(points.size());
+  const double each = 1 - (1 - confidence) / static_cast<double>(points.size());
   for (std::size_t i = 0; i < points.size(); ++i) {
     std::vector<Point> others(points.begin(), points.end());
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     const Result<Line> line = Line::Fit(others, noise);
     if (!line || !line->HasIntervals()) continue;
     LeftOut left;
-    left.seconds = line->Predict(points[i].bytes, confidence);
+    left.seconds = line->Predict(points[i].bytes, each);
+    left.error_s = std::sqrt(line->PredictVariance(points[i].bytes).value);
     left.miss_s = points[i].seconds - left.seconds.estimate;
     left.bandwidth_bytes_s = line->bandwidth_bytes_s();
     left.is_inside = left.seconds.low <= points[i].seconds && points[i].seconds <= left.seconds.high;
@@ -166,15 +168,11 @@ std::vector<std::optional<LeftOut>> LeaveOneOut(std::span<const Point> points, d
 std::vector<double> OffTheLine(std::span<const Point> points, Noise noise) {
   std::vector<double> chances(points.size(), 1);
   if (points.size() < 4) return chances;
-  constexpr double kOneSigma = 0.682689492137086;
   const boost::math::students_t law(static_cast<double>(points.size() - 3));
-  const std::vector<std::optional<LeftOut>> left = LeaveOneOut(points, kOneSigma, noise);
+  const std::vector<std::optional<LeftOut>> left = LeaveOneOut(points, 0, noise);
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!left[i]) continue;
-    // The interval's half-width is a quantile of Student's law times the standard error: that gives the error back.
-    const double half = left[i]->seconds.high - left[i]->seconds.estimate;
-    const double error = half / boost::math::quantile(law, (1 + kOneSigma) / 2);
-    const double miss = std::abs(left[i]->miss_s);
+    const double error = left[i]->error_s, miss = std::abs(left[i]->miss_s);
     const double t = error > 0 ? miss / error : (miss > 0 ? kInfinity : 0);
     const double chance = std::isinf(t) ? 0 : 2 * boost::math::cdf(boost::math::complement(law, t));
     chances[i] = std::min(1.0, chance * static_cast<double>(points.size()));

@@ -290,6 +290,13 @@ std::vector<std::string> Sentences(const lab::MachineFit& fit) {
         "stream takes more",
         *fit.reference_gb_s, fit.memory_factor));
   }
+  if (std::ranges::any_of(fit.points, [](const lab::ModelPoint& point) { return point.left_out.has_value(); })) {
+    texts.push_back(
+        fmt::format("left out: each model foretold by the line of the others; all of these intervals together hold "
+                    "with {:.0f} % or "
+                    "more",
+                    100 * fit.confidence));
+  }
   if (fit.line.HasIntervals()) texts.push_back(SessionSentence(fit));
   if (fit.sessions.factors.size() > 1) texts.push_back(FactorSentence(fit.sessions));
   for (const std::string& sentence : fit.gap.sentences) texts.push_back("bandwidth: " + sentence);
