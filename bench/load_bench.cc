@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/paths.h"
+#include "base/temporary_folder.h"
 #include "base/ticks.h"
 #include "chip/facts.h"
 #include "codegen/codegen.h"
@@ -70,16 +71,14 @@ Result<void> TimeKernels(const std::string& path, const chip::Chip& machine, con
   std::vector<const kernel::Program*> programs;
   for (const auto& [identity, program] : engine->programs()) programs.push_back(&program);
 
-  std::string folder = (std::filesystem::temp_directory_path() / "boltbeam-load-bench-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return Fail(Code::kFileWrite, folder, "no folder can be made there", "");
+  BOLTBEAM_ASSIGN(const base::TemporaryFolder folder, base::TemporaryFolder::Make());
   for (const char* how : {"empty cache", "full cache"}) {
-    runtime::KernelCache kernels(codegen::TargetFor(machine), folder);
+    runtime::KernelCache kernels(codegen::TargetFor(machine), folder.path().string());
     const std::uint64_t begin = base::MonotonicNs();
     BOLTBEAM_TRY(kernels.Prepare(programs, kThreads));
     fmt::print("{} kernels, {} compiled, {}: {:.3f} s\n", programs.size(), kernels.compiled(), how,
                base::SecondsSince(begin));
   }
-  std::filesystem::remove_all(folder);
   return {};
 }
 

@@ -11,7 +11,7 @@
 namespace boltbeam::audit {
 
 Result<Between> MeasureBetween(const Peer& peer, const model::Model& model, const BetweenOptions& options) {
-  const base::TemporaryFolder folder;
+  BOLTBEAM_ASSIGN(const base::TemporaryFolder folder, base::TemporaryFolder::Make());
   const std::string path = (folder.path() / "skeleton.gguf").string();
   BOLTBEAM_ASSIGN(const model::SynthPlan plan, model::PlanSkeleton(model, options.scale));
   model::SynthOptions writing;

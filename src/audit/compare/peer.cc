@@ -52,7 +52,8 @@ Result<std::string> RunPeer(const std::string& command) {
 // Times the lines of a token's operations, each process with a window of tokens before it.
 class OperationTimer {
  public:
-  OperationTimer(const Peer& peer, const PartTiming& timing) : peer_(peer), timing_(timing) {}
+  OperationTimer(const Peer& peer, const PartTiming& timing, base::TemporaryFolder&& folder)
+      : peer_(peer), timing_(timing), folder_(std::move(folder)) {}
 
   Result<std::vector<TimedOperation>> Run(const std::string& model) {
     BOLTBEAM_ASSIGN(const std::string lines, Export(model));
@@ -248,7 +249,8 @@ Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::
     return Fail(Code::kPeerMissing, fs::path(peer.bench).parent_path().string(),
                 "no test-export-graph-ops or no test-backend-ops", "llama.cpp's test programs beside llama-bench");
   }
-  return OperationTimer(peer, timing).Run(model);
+  BOLTBEAM_ASSIGN(base::TemporaryFolder folder, base::TemporaryFolder::Make());
+  return OperationTimer(peer, timing, std::move(folder)).Run(model);
 }
 
 }  // namespace boltbeam::audit

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -232,6 +233,24 @@ TEST_F(BetweenTest, LeavesNothingWhenAProgramFailsOrTheUserStops) {
   options.cancelled = [&] { return stopped; };
   stopped = true;
   EXPECT_EQ(Measure(options).error().code, Code::kInterrupted);
+}
+
+TEST_F(BetweenTest, WithoutATemporaryFolderNothingIsWrittenElsewhere) {
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  model::TestModel file("qwen3");
+  const model::Model model = model::Model::Load(file.Write()).value();
+  const Peer peer = FindPeer(fake_.folder()).value();
+  setenv("TMPDIR", "/nowhere", 1);
+  const auto between = MeasureBetween(peer, model, {});
+  const auto parts = PeerOperations(peer, "m.gguf", {});
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
+  ASSERT_FALSE(between);
+  EXPECT_EQ(between.error().code, Code::kFileWrite);
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, Code::kFileWrite);
+  EXPECT_FALSE(std::filesystem::exists("skeleton.gguf"));
+  EXPECT_FALSE(std::filesystem::exists("all.txt"));
 }
 
 TEST(Peer, LinesOfOneToken) {
