@@ -250,6 +250,26 @@ TEST(Fit, ARecordedLadderOfANewerMachine) {
   }
 }
 
+// Minutes before on the same machine: a session's own interval of the fixed cost does not hold another session's.
+TEST(Fit, TwoMoreLaddersOfThatMachine) {
+  const auto fits_of = [](const char* file) {
+    const auto rows = ReadRows(std::string(BOLTBEAM_TEST_DATA) + "/lab/" + file);
+    EXPECT_TRUE(rows);
+    return FitMachines(rows.value(), {}).value();
+  };
+  const MachineFit second = fits_of("zen5-ladder-second.jsonl").at(0);
+  EXPECT_NEAR(1e3 * second.fixed_s.estimate, 0.53, 0.005);
+  EXPECT_GT(second.fixed_s.low, fits_of("zen5-ladder.jsonl").at(0).fixed_s.high);
+  const auto in_turns = fits_of("zen5-ladder-two-programs.jsonl");
+  ASSERT_EQ(in_turns.size(), 2U);
+  EXPECT_NEAR(1e3 * in_turns[0].fixed_s.estimate, 0.20, 0.005);
+  EXPECT_EQ(in_turns[1].engine, "llama.cpp");
+  EXPECT_NEAR(1e3 * in_turns[1].fixed_s.estimate, 3.03, 0.005);
+  for (const MachineFit& fit : {second, in_turns[0], in_turns[1]}) {
+    for (const ModelPoint& point : fit.points) EXPECT_TRUE(point.left_out->is_inside) << point.model;
+  }
+}
+
 // The same machine, both programs in turns: docs/lab.md has these figures.
 TEST(Fit, ARecordedLadderOfTwoPrograms) {
   const auto rows = ReadRows(std::string(BOLTBEAM_TEST_DATA) + "/lab/zen4-ladder-two-programs.jsonl");

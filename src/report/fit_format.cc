@@ -246,8 +246,7 @@ std::string SessionSentence(const lab::MachineFit& fit) {
   if (sessions.is_assumed) {
     text = fmt::format(
         "sessions: the intervals above are of {}; another is taken to differ by {} (standard deviation, assumed; rows "
-        "of "
-        "three sessions say it themselves)",
+        "of three sessions say it themselves)",
         sessions.factors.size() == 1 ? "the one session of these rows" : "the two sessions of these rows", by);
   } else {
     text = fmt::format("sessions: {} that differ by {} from one another (standard deviation)", sessions.factors.size(),
@@ -257,6 +256,7 @@ std::string SessionSentence(const lab::MachineFit& fit) {
     text += fmt::format(", so that its bandwidth lies between {} and {} GB/s", Decimal(fit.next_session_gb_s->low, 1),
                         Decimal(fit.next_session_gb_s->high, 1));
   }
+  if (sessions.is_assumed) text += "; of its fixed cost nothing is known: rows of three sessions would say that too";
   return text;
 }
 
