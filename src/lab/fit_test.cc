@@ -315,6 +315,8 @@ TEST(Fit, TheGapsAreExplainedAsTheDocumentDoes) {
   EXPECT_TRUE(Mentions(ExplainGap(620, 630, 819).sentences, "the gap is the memory system's"));
   EXPECT_TRUE(Mentions(ExplainGap(347, {}, 400).sentences, "can't be told apart"));
   EXPECT_TRUE(Mentions(ExplainGap(497, {}, 819, 900).sentences, "above the published"));
+  EXPECT_TRUE(Mentions(ExplainGap(49, 38.9, {}).sentences, "a cache kept bytes"));
+  EXPECT_FALSE(Mentions(ExplainGap(620, 630, 819).sentences, "a cache kept bytes"));
 }
 
 TEST(Fit, RatesBesideTheMemory) {
