@@ -256,7 +256,7 @@ Table ComparisonTable(const OtherProgram& comparison) {
     table.Add({region.name, Decimal(region.ours_ns / kMicro, 1), Decimal(region.theirs_ns / kMicro, 1),
                Decimal((region.ours_ns - region.theirs_ns) / kMicro, 1)});
   }
-  table.AddRule();
+  if (!comparison.terms.empty()) table.AddRule();
   const auto shown = [](const std::optional<double>& ns) { return ns ? Decimal(*ns / kMicro, 1) : std::string("-"); };
   for (const OtherProgram::Term& term : comparison.terms) {
     table.Add({term.name, shown(term.ours_ns), shown(term.theirs_ns),

@@ -256,8 +256,7 @@ std::string SessionSentence(const lab::MachineFit& fit) {
     text += fmt::format(", so that its bandwidth lies between {} and {} GB/s", Decimal(fit.next_session_gb_s->low, 1),
                         Decimal(fit.next_session_gb_s->high, 1));
   }
-  if (sessions.is_assumed) text += "; of its fixed cost nothing is known: rows of three sessions would say that too";
-  return text;
+  return text + "; what its fixed cost would be, these rows do not say";
 }
 
 std::string FactorSentence(const lab::Sessions& sessions) {
@@ -293,8 +292,7 @@ std::vector<std::string> Sentences(const lab::MachineFit& fit) {
   if (std::ranges::any_of(fit.points, [](const lab::ModelPoint& point) { return point.left_out.has_value(); })) {
     texts.push_back(
         fmt::format("left out: each model foretold by the line of the others; all of these intervals together hold "
-                    "with {:.0f} % or "
-                    "more",
+                    "with {:.0f} % or more",
                     100 * fit.confidence));
   }
   if (fit.line.HasIntervals()) texts.push_back(SessionSentence(fit));

@@ -81,8 +81,9 @@ Result<KernelFunction> KernelCache::Get(const kernel::Program& program, const st
 }
 
 Result<std::string> KernelCache::CodeHash(const kernel::Program& program) {
-  BOLTBEAM_TRY(Get(program));  // from now on it lies on the disk, where that can be written
-  const std::string key = KernelKey(kernel::Identity(program), target_);
+  const std::string identity = kernel::Identity(program);
+  BOLTBEAM_TRY(Get(program, identity));  // from now on it lies on the disk, where that can be written
+  const std::string key = KernelKey(identity, target_);
   std::optional<std::string> object = folder_.empty() ? std::nullopt : ReadObject(PathOf(key), key);
   if (!object) {
     BOLTBEAM_ASSIGN(object, codegen::Compile(program, target_));

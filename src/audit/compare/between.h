@@ -28,7 +28,7 @@ struct BetweenOptions {
 };
 
 /// Writes the skeleton into the system's temporary folder, times its token and its parts in turns, and removes it.
-/// kPeerMissing, kPeerFailed, kDiskSpace or kInterrupted.
+/// kFileWrite, kDiskSpace, kPeerMissing, kPeerFailed or kInterrupted.
 Result<Between> MeasureBetween(const Peer& peer, const model::Model& model, const BetweenOptions& options);
 
 }  // namespace boltbeam::audit

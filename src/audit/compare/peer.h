@@ -57,7 +57,8 @@ std::vector<TimedOperation> TimedOperations(const imports::Imported& imported);
 
 /// Every distinct operation of one token, timed alone: one thread, no rearranged weights. Products and attention over
 /// so many tables or layers that they come out of memory as in a token, and over their own again and again; attention
-/// over the positions that a token reads. kPeerMissing without the two programs.
+/// over the positions that a token reads. kPeerMissing without the two programs, kFileWrite
+/// without a temporary folder.
 Result<std::vector<TimedOperation>> PeerOperations(const Peer& peer, const std::string& model,
                                                    const PartTiming& timing);
 

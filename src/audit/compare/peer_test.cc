@@ -13,6 +13,7 @@
 #include "audit/compare/between.h"
 #include "audit/compare/operation_lines.h"
 #include "base/paths.h"
+#include "base/temporary_folder.h"
 #include "test_model.h"
 
 namespace boltbeam::audit {
@@ -20,24 +21,17 @@ namespace {
 
 class FakePeer {
  public:
-  explicit FakePeer(const std::string& bench) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "boltbeam-peer-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    Write("llama-bench", bench);
-  }
-  ~FakePeer() { std::filesystem::remove_all(folder_); }
-  FakePeer(const FakePeer&) = delete;
-  FakePeer& operator=(const FakePeer&) = delete;
+  explicit FakePeer(const std::string& bench) { Write("llama-bench", bench); }
 
   void Write(const std::string& name, const std::string& script) const {
-    const auto path = folder_ / name;
+    const auto path = folder_.path() / name;
     std::ofstream(path) << "#!/bin/sh\n" << script;
     chmod(path.c_str(), 0755);
   }
-  [[nodiscard]] std::string folder() const { return folder_.string(); }
+  [[nodiscard]] std::string folder() const { return folder_.path().string(); }
 
  private:
-  std::filesystem::path folder_;
+  base::TemporaryFolder folder_ = base::TemporaryFolder::Make().value();
 };
 
 constexpr const char* kBenchJson =
