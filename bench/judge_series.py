@@ -4,8 +4,9 @@
     bench/judge_series.py MODEL --runs 40                      # the same plan on both sides: `boltbeam judge`
     bench/judge_series.py MODEL --runs 20 --slow 0.02          # B slowed inside its generated code: judge_slowed
 
-Prints one line a run and a table at the end; --append keeps each run's JSON, and a series that was stopped goes on from
-there. Best on a machine of one's own.
+Each run loads both sides anew and counts, also one that refused its measurement or failed. Prints one line a run and a
+table at the end; --append keeps each run's JSON below a line that says of what series it is, and a series that was
+stopped goes on from there. Best on a machine of one's own.
 """
 
 import argparse
@@ -30,13 +31,14 @@ def command(arguments, seed):
 def one_run(arguments, seed):
     begin = time.monotonic()
     done = subprocess.run([str(word) for word in command(arguments, seed)], capture_output=True, text=True, check=False)
+    run = {"seed": seed, "seconds": time.monotonic() - begin}
     if not done.stdout.startswith("{"):
-        sys.exit(f"run {seed}: exit status {done.returncode}: {done.stderr.strip()[-300:]}")
-    run = json.loads(done.stdout)
-    if not run["depths"]:
-        sys.exit(f"run {seed}: nothing was timed: {run['reason']}")
-    return {"seed": seed, "b": run["b"], "seconds": time.monotonic() - begin, "verdict": run["verdict"],
-            "refused": run["refused"], "reason": run["reason"], **run["depths"][0]}
+        return run | {"failed": f"exit status {done.returncode}: {done.stderr.strip()[-300:]}"}
+    judged = json.loads(done.stdout)
+    if not judged["depths"]:
+        return run | {"failed": f"nothing was timed: {judged['reason']}"}
+    return run | {"b": judged["b"], "verdict": judged["verdict"], "refused": judged["refused"],
+                  "reason": judged["reason"]} | judged["depths"][0]
 
 
 def change(ratio):
@@ -49,6 +51,8 @@ def spoiled_share(run):
 
 
 def row(run):
+    if "failed" in run:
+        return f"{run['seed']:3}  failed: {run['failed']}"
     ratio, low, high = (change(run[key]) for key in ("ratio", "ratio_low", "ratio_high"))
     spoiled = spoiled_share(run)
     outcome = "refused" if run["refused"] else run["outcome"]
@@ -56,20 +60,38 @@ def row(run):
             f"{run['rounds']:4} rounds, {spoiled:4.0%} of windows spoiled, {run['spent_s']:5.1f} s of {run['seconds']:5.1f} s  {run['b']}")
 
 
-def summary(runs):
+def summary(all_runs):
+    runs = [run for run in all_runs if "failed" not in run]
     count = {name: sum(not run["refused"] and run["outcome"] == name for run in runs)
              for name in ("faster", "slower", "no difference shown")}
-    ratios = [run["ratio"] for run in runs if run["ratio"] is not None]
-    spread = f"median {change(statistics.median(ratios))} %, {change(min(ratios))} to {change(max(ratios))} %" if ratios else "none"
-    return "\n".join([
+    lines = [
         "",
-        f"{len(runs)} runs: {count['faster']} faster, {count['slower']} slower, "
+        f"{len(all_runs)} runs: {count['faster']} faster, {count['slower']} slower, "
         f"{count['no difference shown']} no difference shown ({sum(run['equivalent'] for run in runs)} equivalent), "
-        f"{sum(run['refused'] for run in runs)} refused",
-        f"ratio: {spread}",
-        f"spoiled windows: median {statistics.median(map(spoiled_share, runs)):.1%}; "
-        f"measured for {statistics.median(run['spent_s'] for run in runs):.1f} s, "
-        f"in all {statistics.median(run['seconds'] for run in runs):.1f} s (medians)"])
+        f"{sum(run['refused'] for run in runs)} refused, {len(all_runs) - len(runs)} failed"]
+    ratios = [run["ratio"] for run in runs if run["ratio"] is not None]
+    if ratios:
+        lines += [
+            f"ratio: median {change(statistics.median(ratios))} %, {change(min(ratios))} to {change(max(ratios))} %",
+            f"spoiled windows: median {statistics.median(map(spoiled_share, runs)):.1%}; "
+            f"measured for {statistics.median(run['spent_s'] for run in runs):.1f} s, "
+            f"in all {statistics.median(run['seconds'] for run in runs):.1f} s (medians)"]
+    return "\n".join(lines)
+
+
+def series_of(arguments):
+    """What its runs have in common; another one's are not theirs."""
+    return {key: getattr(arguments, key) for key in ("model", "slow", "part", "depth", "budget")}
+
+
+def kept_runs(file, series):
+    if not file.exists():
+        file.write_text(json.dumps({"series": series}) + "\n")
+        return []
+    head, *runs = [json.loads(line) for line in file.read_text().splitlines()]
+    if head.get("series") != series:
+        sys.exit(f"{file}: runs of {head.get('series')}, not of {series}: name another file")
+    return runs
 
 
 def main():
@@ -84,10 +106,8 @@ def main():
     parser.add_argument("--append", help="a file of JSON lines, one a run")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further run after so many")
     arguments = parser.parse_args()
-    runs = []
     kept = pathlib.Path(arguments.append) if arguments.append else None
-    if kept and kept.exists():
-        runs = [json.loads(line) for line in kept.read_text().splitlines()]
+    runs = kept_runs(kept, series_of(arguments)) if kept else []
     begin = time.monotonic()
     while len(runs) < arguments.runs and time.monotonic() - begin < arguments.seconds:
         runs.append(one_run(arguments, len(runs) + 1))

@@ -3,28 +3,25 @@
 //
 //   judge_slowed MODEL PART SHARE BUDGET_S SEED [DEPTH]
 //
-// B's kernels of PART wait for some turns of a useless loop: as many as make the token longer by SHARE, such as 0.02.
-// That is tried out first, in paired windows, until the estimate lies within a tenth of SHARE with a standard error of
-// a twentieth of it; the result's name of B says what was found. "norm" is the part for it: every thread computes every
-// norm, so that all of them wait together. Of a product's waiting the memory hides a part, and how much hangs on how
-// fast it is just then: another thread's stream goes on meanwhile.
+// B's kernels of PART wait for some turns of a useless loop inside their generated code: as many as take SHARE of A's
+// token, such as 0.02. How long a turn and the token take is read from time stamps, before anything is judged and from
+// another copy of B; then B is loaded anew and judged, whatever comes out. Nothing is chosen by what the judge would
+// say. "norm" is the part for it: every thread computes every norm, so that all of them wait together. Of a product's
+// waiting the memory hides a part, and how much hangs on how fast it is just then: another thread's stream goes on.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "base/paths.h"
-#include "base/ticks.h"
 #include "chip/facts.h"
-#include "judge/engine_rounds.h"
 #include "judge/judge.h"
+#include "measure/bench.h"
 #include "measure/clock.h"
-#include "measure/signed_rank.h"
+#include "measure/statistics.h"
 #include "report/judge_format.h"
 
 namespace {
@@ -47,96 +44,64 @@ Result<std::unique_ptr<engine::Engine>> Load(const model::Model& model, const ch
   return engine::Engine::Load(model, machine, options);
 }
 
-constexpr double kNear = 0.1, kSure = 0.05;  // of the share that is aimed at
-
-// By how much B's token is longer, and how well that is known.
-struct Longer {
-  double estimate = 0, error = 0;
-  [[nodiscard]] bool IsNear(double share) const {
-    return std::abs(estimate / share - 1) <= kNear && error <= kSure * share;
-  }
-  // Two standard errors, so that few tries that were good are given up.
-  [[nodiscard]] bool IsFar(double share) const { return std::abs(estimate - share) > kNear * share + 2 * error; }
+// Of decoded tokens, by their own time stamps: medians, ns.
+struct Stamped {
+  double part_ns = 0;  // the steps of the part on the first thread
+  double token_ns = 0;
 };
 
-Longer FromContrasts(const std::vector<double>& contrasts) {
-  constexpr double kTail = 0.1587;  // the normal law's beyond one standard deviation
-  const measure::Interval interval = measure::HodgesLehmann(contrasts, kTail);
-  return {std::exp(interval.estimate) - 1, (interval.high - interval.low) / 2};
-}
-
-// Rounds until it is clear whether the share is met.
-Result<Longer> Weigh(engine::Engine& a, engine::Engine& b, double share, std::uint64_t seed) {
-  constexpr double kStep_s = 2, kMost_s = 45;
+Result<Stamped> ReadStamps(engine::Engine& engine, const Arguments& arguments) {
+  constexpr std::size_t kTokens = 384, kWarm = 32;
   BOLTBEAM_ASSIGN(const measure::Clock clock, measure::GetClock());
-  BOLTBEAM_ASSIGN(const auto session_a, a.NewSession());
-  BOLTBEAM_ASSIGN(const auto session_b, b.NewSession());
-  const std::uint32_t vocabulary = a.model().hyper().vocab;
-  BOLTBEAM_ASSIGN(const std::uint32_t tokens, judge::ChooseWindow(*session_a, *session_b, vocabulary, clock));
-  judge::EngineRounds rounds({.a = session_a.get(),
-                              .b = session_b.get(),
-                              .clock = clock,
-                              .vocabulary = vocabulary,
-                              .window_tokens = tokens,
-                              .limit = {},
-                              .seed = seed});
-  std::mt19937_64 lots(seed);
-  std::vector<double> contrasts;
-  Longer longer;
-  const std::uint64_t begin = base::MonotonicNs();
-  for (double step_s = kStep_s; step_s <= kMost_s; step_s += kStep_s) {
-    while (base::SecondsSince(begin) < step_s) {
-      BOLTBEAM_ASSIGN(const measure::PairedRound round, rounds.Next(lots() % 2 == 0));
-      if (!round.AllCauses().any()) contrasts.push_back(round.LogRatio());
+  BOLTBEAM_ASSIGN(const auto session, engine.NewSession());
+  const std::uint64_t depth = arguments.request.depths.front();
+  BOLTBEAM_TRY(measure::FillContext(engine, *session, depth, arguments.request.seed));
+  const std::vector<std::int32_t> tokens =
+      measure::RandomTokens(engine.model().hyper().vocab, kTokens, arguments.request.seed + 1);
+  std::vector<double> part_ns, token_ns;
+  for (std::size_t i = 0; i < kTokens; ++i) {
+    engine::Trace stamps;
+    BOLTBEAM_TRY(session->Decode(tokens[i], &stamps));
+    BOLTBEAM_TRY(session->Truncate(depth));
+    if (i < kWarm) continue;
+    std::uint64_t ticks = 0;
+    for (std::size_t step = 0; step < engine.steps().size(); ++step) {
+      if (engine.steps()[step].role == arguments.part) ticks += stamps.step_end[0][step] - stamps.step_begin[0][step];
     }
-    constexpr std::size_t kLeast = 20;
-    if (contrasts.size() < kLeast) continue;
-    longer = FromContrasts(contrasts);
-    if (longer.error <= kSure * share || longer.IsFar(share)) break;
+    part_ns.push_back(clock.ToNs(ticks));
+    token_ns.push_back(clock.ToNs(stamps.token_end - stamps.token_begin));
   }
-  if (contrasts.empty()) return Fail(Code::kMeasurementUnstable, "weighing", "no round that nothing spoiled");
-  return longer;
+  return Stamped{measure::Median(part_ns), measure::Median(token_ns)};
 }
 
-struct Slowed {
-  std::unique_ptr<engine::Engine> engine;
-  std::uint32_t turns = 0;
-  Longer longer;
-};
-
-// Two copies of a model differ by up to 1 % by where their pages lie: the engine that was weighed is the one that is
-// judged, and a copy that lies badly is given up. What a turn costs is learnt from all tries together.
-Result<Slowed> SlowedBy(const model::Model& model, const chip::Chip& machine, const Arguments& arguments,
-                        engine::Engine& a) {
-  constexpr double kFirst = 350, kLeastStep = 0.4, kMostStep = 2.5;
-  constexpr std::uint64_t kTries = 16;
-  double turns = kFirst, by_turns = 0, turns_squared = 0;
-  for (std::uint64_t attempt = 1; attempt <= kTries; ++attempt) {
-    Slowed slowed{nullptr, static_cast<std::uint32_t>(turns), {}};
-    BOLTBEAM_ASSIGN(slowed.engine, Load(model, machine, arguments, slowed.turns));
-    BOLTBEAM_ASSIGN(slowed.longer, Weigh(a, *slowed.engine, arguments.share, arguments.request.seed + attempt));
-    fmt::print(stderr, "{} turns: {:+.2f} %, standard error {:.2f} %\n", slowed.turns, slowed.longer.estimate * 100,
-               slowed.longer.error * 100);
-    if (slowed.longer.IsNear(arguments.share)) return slowed;
-    by_turns += slowed.longer.estimate * slowed.turns;
-    turns_squared += static_cast<double>(slowed.turns) * slowed.turns;
-    const double wanted = by_turns > 0 ? arguments.share * turns_squared / by_turns : turns * kMostStep;
-    turns *= std::clamp(wanted / turns, kLeastStep, kMostStep);
+// How many turns take `share` of A's token: what a turn takes is read from a copy of B that nobody judges.
+Result<std::uint32_t> TurnsFor(const model::Model& model, const chip::Chip& machine, const Arguments& arguments,
+                               const Stamped& a) {
+  constexpr std::uint32_t kProbe = 4000;
+  BOLTBEAM_ASSIGN(const auto probe, Load(model, machine, arguments, kProbe));
+  BOLTBEAM_ASSIGN(const Stamped slowed, ReadStamps(*probe, arguments));
+  const double turn_ns = (slowed.part_ns - a.part_ns) / kProbe;
+  if (turn_ns <= 0) {
+    return Fail(Code::kMeasurementUnstable, arguments.part, "no longer with turns than without",
+                "a part whose kernels take them, such as norm");
   }
-  return Fail(Code::kMeasurementUnstable, arguments.part,
-              fmt::format("not {} longer in {} tries", arguments.share, kTries), "a quieter machine");
+  return static_cast<std::uint32_t>(std::lround(arguments.share * a.token_ns / turn_ns));
 }
 
 Result<std::string> Judge(const Arguments& arguments) {
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(base::ResolvePaths("").data.string()));
   BOLTBEAM_ASSIGN(const model::Model model, model::Model::Load(arguments.model));
   BOLTBEAM_ASSIGN(const auto a, Load(model, machine, arguments, 0));
-  BOLTBEAM_ASSIGN(const Slowed b, SlowedBy(model, machine, arguments, *a));
+  BOLTBEAM_ASSIGN(const Stamped without, ReadStamps(*a, arguments));
+  BOLTBEAM_ASSIGN(const std::uint32_t turns, TurnsFor(model, machine, arguments, without));
+  BOLTBEAM_ASSIGN(const auto b, Load(model, machine, arguments, turns));
+  BOLTBEAM_ASSIGN(const Stamped with, ReadStamps(*b, arguments));
   BOLTBEAM_ASSIGN(const judge::Thresholds thresholds, judge::LoadThresholds());
-  BOLTBEAM_ASSIGN(const judge::Run run, judge::CompareEngines({a.get(), {}, {}}, {b.engine.get(), {}, {}}, {},
-                                                              arguments.request, thresholds));
-  const std::string b_name = fmt::format("{} slowed by {} turns: {:+.2f} %, standard error {:.2f} %", arguments.part,
-                                         b.turns, b.longer.estimate * 100, b.longer.error * 100);
+  BOLTBEAM_ASSIGN(const judge::Run run,
+                  judge::CompareEngines({a.get(), {}, {}}, {b.get(), {}, {}}, {}, arguments.request, thresholds));
+  const std::string b_name =
+      fmt::format("{} slowed by {} turns: {:+.2f} % of A's token by their stamps", arguments.part, turns,
+                  (with.part_ns - without.part_ns) / without.token_ns * 100);
   return report::JudgeJson({arguments.model, "default", b_name, machine.name, "", arguments.request.seed}, run,
                            judge::Decide(run.findings, thresholds));
 }

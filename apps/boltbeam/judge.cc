@@ -111,8 +111,7 @@ class Memory {
 
   /// The record's hash; empty without a ledger.
   Result<std::string> Record(const JudgeArguments& arguments, const JudgedRun& judged,
-                             const judge::Judgement& judgement, const judge::Thresholds& thresholds,
-                             std::uint64_t sessions) {
+                             const judge::Judgement& judgement, const judge::Thresholds& thresholds) {
     if (!ledger_) return std::string();
     BOLTBEAM_ASSIGN(const std::string blob, ledger_->StoreSamples(judge::SamplesText(judged.run, thresholds)));
     const judge::RecordContext context{
@@ -120,7 +119,6 @@ class Memory {
         judged.subject.off_switch,
         prediction_,
         {blob, std::string(judge::kSamplesFormat)},
-        sessions,
         fmt::format("judge {} --a {} --b {}", arguments.model, arguments.a.Describe(), arguments.b.Describe()),
         BuildFacts()};
     ledger::Verdict verdict = judge::ToVerdict(judgement, judged.run, thresholds, context);
@@ -162,8 +160,16 @@ std::uint32_t PlacementOf(const JudgeArguments& arguments, std::uint32_t number)
   return arguments.placement + number;
 }
 
+// What fresh processes are to find again: a gain wherever judged (the others are protected), or a regression where it
+// was.
+struct Finding {
+  measure::Outcome outcome;
+  std::vector<std::uint64_t> depths;
+};
+
 // The same comparison in a process of its own; what it printed.
-Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArguments& arguments, std::uint32_t number) {
+Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArguments& arguments, const Finding& finding,
+                                       std::uint32_t number) {
   std::string command = OwnProgram();
   if (!globals.home.empty()) command += " --home " + base::ShellQuoted(globals.home);
   command += " judge " + base::ShellQuoted(arguments.model);
@@ -172,7 +178,7 @@ Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArgume
   command += ForShell(arguments.engine);
   if (!arguments.reference.empty()) command += " --reference " + base::ShellQuoted(arguments.reference);
   command += fmt::format(" -d {} --budget {} --seed {} --placement {} --confirm 0 --no-record -o json{}; true",
-                         arguments.depths, arguments.request.budget_s, arguments.seed + number,
+                         fmt::join(finding.depths, ","), arguments.request.budget_s, arguments.seed + number,
                          PlacementOf(arguments, number), SwapsLoad(number) ? " --swap-load" : "");
   BOLTBEAM_ASSIGN(const std::string text, base::RunProgram(command));
   nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
@@ -181,30 +187,29 @@ Result<nlohmann::json> RunFreshProcess(const Globals& globals, const JudgeArgume
 }
 
 struct Repetition {
-  bool is_gain = false;
   double ratio = 0;
   std::string outcome;
 };
 // A process that refused its own measurement repeats nothing.
 Repetition ReadRepetition(const nlohmann::json& json) {
-  Repetition repetition{false, base::NumberAt(json, "ratio").value_or(0), base::TextOf(json, "outcome")};
+  Repetition repetition{base::NumberAt(json, "ratio").value_or(0), base::TextOf(json, "outcome")};
   const bool is_refused = json.value("refused", nlohmann::json(true)) != nlohmann::json(false);
-  repetition.is_gain = repetition.outcome == "faster" && !is_refused && repetition.ratio > 0;
   if (is_refused) repetition.outcome = "refused: " + base::TextOf(json, "reason");
   if (repetition.outcome.empty()) repetition.outcome = "nothing was timed";
   return repetition;
 }
 
-// A gain counts when fresh processes repeat it: other addresses and pages, the code elsewhere in them, the other order
-// of loading.
-judge::Condition Repeat(const Globals& globals, const JudgeArguments& arguments, nlohmann::json& processes) {
+// A finding counts when fresh processes repeat it: other addresses and pages, the code elsewhere in them, the other
+// order of loading.
+judge::Condition Repeat(const Globals& globals, const JudgeArguments& arguments, const Finding& finding,
+                        nlohmann::json& processes) {
   judge::Condition condition{std::string(judge::kRepeated), judge::State::kPass, ""};
   for (std::uint32_t number = 1; number <= arguments.confirm; ++number) {
     // What was measured already is recorded all the same.
     if (Interrupted()) {
       return judge::Condition{std::string(judge::kRepeated), judge::State::kUnknown, "stopped by the user"};
     }
-    const Result<nlohmann::json> process = RunFreshProcess(globals, arguments, number);
+    const Result<nlohmann::json> process = RunFreshProcess(globals, arguments, finding, number);
     if (!process) {
       return judge::Condition{
           std::string(judge::kRepeated), judge::State::kUnknown,
@@ -217,7 +222,7 @@ judge::Condition Repeat(const Globals& globals, const JudgeArguments& arguments,
                          {"outcome", repetition.outcome},
                          {"ratio", json.value("ratio", nlohmann::json())},
                          {"reason", base::TextOf(json, "reason")}});
-    if (!repetition.is_gain) {
+    if (repetition.outcome != measure::OutcomeName(finding.outcome) || repetition.ratio <= 0) {
       return judge::Condition{std::string(judge::kRepeated), judge::State::kFail,
                               fmt::format("process {} of {}: {}", number, arguments.confirm, repetition.outcome)};
     }
@@ -226,10 +231,17 @@ judge::Condition Repeat(const Globals& globals, const JudgeArguments& arguments,
   return condition;
 }
 
-// Whether nothing but a repetition is missing.
-bool WouldPromote(judge::Findings findings, const judge::Thresholds& thresholds) {
+// What would be promoted when repeated, or is refuted by its speed: that is put to the test; nothing else needs to be.
+std::optional<Finding> ToRepeat(judge::Findings findings, const judge::Thresholds& thresholds) {
   findings.conditions.push_back({std::string(judge::kRepeated), judge::State::kPass, ""});
-  return judge::Decide(findings, thresholds).ruling == judge::Ruling::kPromote;
+  const judge::Judgement judgement = judge::Decide(findings, thresholds);
+  const bool is_slower = judgement.ruling == judge::Ruling::kRefute && judgement.outcome == measure::Outcome::kSlower;
+  if (!is_slower && judgement.ruling != judge::Ruling::kPromote) return std::nullopt;
+  Finding finding{judgement.outcome, {}};
+  for (const judge::DepthFinding& depth : findings.depths) {
+    if (!is_slower || depth.paired.outcome == measure::Outcome::kSlower) finding.depths.push_back(depth.depth);
+  }
+  return finding;
 }
 
 std::string Show(const Globals& globals, const report::JudgeSubject& subject, const judge::Run& run,
@@ -257,14 +269,12 @@ Result<void> RunJudge(JudgeArguments& arguments, Globals& globals) {
   BOLTBEAM_ASSIGN(JudgedRun judged, RunJudgedSides(globals, arguments, thresholds, [&](const JudgedSubject& subject) {
                     return memory.Predict(arguments, subject);
                   }));
-  std::uint64_t sessions = 1;
-  if (arguments.confirm > 0 && WouldPromote(judged.run.findings, thresholds)) {
-    judge::Condition repeated = Repeat(globals, arguments, judged.processes);
-    if (repeated.state == judge::State::kPass) sessions += arguments.confirm;
-    judged.run.findings.conditions.push_back(std::move(repeated));
+  if (const std::optional<Finding> finding = ToRepeat(judged.run.findings, thresholds);
+      finding && arguments.confirm > 0) {
+    judged.run.findings.conditions.push_back(Repeat(globals, arguments, *finding, judged.processes));
   }
   const judge::Judgement judgement = judge::Decide(judged.run.findings, thresholds);
-  const Result<std::string> record = memory.Record(arguments, judged, judgement, thresholds, sessions);
+  const Result<std::string> record = memory.Record(arguments, judged, judgement, thresholds);
   const report::JudgeSubject subject{arguments.model,        arguments.a.Describe(), arguments.b.Describe(),
                                      judged.subject.machine, record.value_or(""),    arguments.seed};
   BOLTBEAM_TRY(WriteOutput(globals, Show(globals, subject, judged.run, judgement)));
@@ -300,7 +310,9 @@ void AddJudge(CLI::App& app, Globals& globals) {
   command->add_option("--reference", arguments->reference,
                       "Logits of a full-precision model, as llama-perplexity writes them: decides when the outputs "
                       "of A and B differ");
-  command->add_option("--confirm", arguments->confirm, "Fresh processes that must repeat a gain before it is promoted")
+  command
+      ->add_option("--confirm", arguments->confirm,
+                   "Fresh processes that must repeat a gain before it is promoted, and a loss before it is refuted")
       ->check(CLI::Range(0, 20))
       ->capture_default_str();
   command->add_option("--tokens", arguments->tokens, "Tokens of a window, where a side is a program")

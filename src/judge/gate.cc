@@ -157,7 +157,11 @@ void RuleInOrder(Judgement& judgement, const Findings& findings, const Threshold
                                                                    : kSpeed;
     return Rule(judgement, Ruling::kInconclusive, detail(unknown));
   }
-  if (is(kNoRegression, State::kFail)) return Rule(judgement, Ruling::kRefute, "slower, " + detail(kNoRegression));
+  if (is(kNoRegression, State::kFail)) {
+    if (is(kRepeated, State::kFail))
+      return Rule(judgement, Ruling::kInconclusive, "slower once, but " + detail(kRepeated));
+    return Rule(judgement, Ruling::kRefute, "slower, " + detail(kNoRegression));
+  }
   const bool all_equivalent =
       std::ranges::all_of(findings.depths, [](const auto& finding) { return finding.paired.equivalent; });
   RuleOnSpeed(judgement, thresholds, all_equivalent);

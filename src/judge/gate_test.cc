@@ -99,6 +99,15 @@ TEST(GateTest, OneSlowDepthRefutesWhatIsFasterElsewhere) {
   EXPECT_EQ(StateOf(judgement.conditions, kNoRegression), State::kFail);
 }
 
+TEST(GateTest, ALossThatFreshProcessesDoNotRepeatRefutesNothing) {
+  Findings findings = Good(1.08);
+  Set(findings, kRepeated, State::kFail);
+  EXPECT_EQ(Decided(findings).ruling, Ruling::kInconclusive);
+  EXPECT_EQ(Decided(findings).outcome, Outcome::kSlower);
+  Set(findings, kRepeated, State::kUnknown);  // --confirm 0: seen once
+  EXPECT_EQ(Decided(findings).ruling, Ruling::kRefute);
+}
+
 TEST(GateTest, ARegressionThatIsNotExcludedKeepsACandidate) {
   Findings findings = Good(0.8);
   findings.depths.push_back(At(4096, 1, 0.03));

@@ -67,7 +67,6 @@ ledger::Verdict ToVerdict(const Judgement& judgement, const Run& run, const Thre
   verdict.off_switch = context.off_switch;
   verdict.prediction = context.prediction;
   verdict.samples = context.samples;
-  verdict.sessions = context.sessions;
   if (!run.findings.depths.empty()) verdict.outcome = measure::OutcomeName(judgement.outcome);
   if (IsWhole(judgement.ratio)) {
     verdict.ratio = judgement.ratio.estimate;

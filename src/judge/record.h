@@ -16,7 +16,6 @@ struct RecordContext {
   std::string off_switch;
   std::string prediction;  // hash of the record that foretold it
   ledger::Samples samples;
-  std::uint64_t sessions = 1;
   std::string command;                       // as it was typed
   std::map<std::string, std::string> build;  // what made the kernels: names and values of ledger::Facts
 };

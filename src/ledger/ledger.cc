@@ -110,11 +110,10 @@ Result<std::string> Ledger::LoadSamples(const std::string& sha256) const {
 
 Result<void> Ledger::CheckWritable() {
   BOLTBEAM_TRY(EnsureFolder(files(), options_.folder, 1));
-  BOLTBEAM_TRY(Lock::Take(files(), options_.folder, options_.lock_timeout));
-  const std::string path = ChainPath(options_.folder, options_.writer);
-  if (!OpenFile::Open(files(), path, Access::kRead)) return {};  // the first record makes it
-  BOLTBEAM_TRY(OpenFile::Open(files(), path, Access::kWrite));
-  return {};
+  BOLTBEAM_ASSIGN(const Lock held, Lock::Take(files(), options_.folder, options_.lock_timeout));
+  // The first record makes the chain.
+  if (!OpenFile::Open(files(), ChainPath(options_.folder, options_.writer), Access::kRead)) return {};
+  return Settle(held);
 }
 
 Result<void> Ledger::Settle(const Lock& held) { return Writer().Settle(held); }

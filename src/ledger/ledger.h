@@ -55,7 +55,8 @@ class Ledger {
   Result<std::string> StoreSamples(std::string_view bytes);
   [[nodiscard]] Result<std::string> LoadSamples(const std::string& sha256) const;
 
-  /// Whether records can be written at all: to be asked before something is measured for minutes.
+  /// Whether a record can be added: to be asked before something is measured for minutes. Settles the chain as the
+  /// record would. kLedgerDamaged: it would be refused.
   Result<void> CheckWritable();
 
   /// Confirms what an earlier record that failed may have left unconfirmed at the end of this writer's chain.

@@ -120,7 +120,7 @@ struct Verdict {
   std::string prediction;  // hash of the record that foretold it, or empty
   Samples samples;
   std::uint64_t repetitions = 0;  // windows or pairs of this session
-  std::uint64_t sessions = 1;     // fresh processes that agree in this record
+  std::uint64_t sessions = 1;     // runs of the judge; its own fresh processes are part of one (details.processes)
   std::vector<ReopenWhen> reopen_when;
   nlohmann::json environment = nlohmann::json::object();
   nlohmann::json details = nlohmann::json::object();  // thresholds, command line, what the judge wants to keep

@@ -4,10 +4,23 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "simulation/noise.h"
 
 namespace boltbeam::simulation {
+
+using MakeNoise = std::function<Noise(std::uint64_t seed)>;
+/// The true time of B over that of A in each session.
+using Ratios = std::function<double(std::size_t session)>;
+
+/// All alike, but for what the two copies that a session loads differ by (standard deviation of the logarithm): where
+/// their pages lie.
+Ratios Alike(double ratio, double load_sd = 0, std::uint64_t seed = 0);
+
+/// Runs them on all CPUs; the result does not depend on how many there are. `seed`: others give other sessions.
+std::vector<measure::PairedResult> RunSessions(std::size_t sessions, const Ratios& ratios, const MakeNoise& make_noise,
+                                               const measure::PairedRules& rules, std::uint64_t seed = 0);
 
 struct Tally {
   std::size_t sessions = 0, faster = 0, slower = 0, unstable = 0, covered = 0, equivalent = 0;
@@ -20,9 +33,6 @@ struct Tally {
   [[nodiscard]] std::string Line(const std::string& name) const;
 };
 
-using MakeNoise = std::function<Noise(std::uint64_t seed)>;
-
-/// Runs them on all CPUs; the result does not depend on how many there are.
-Tally RunSessions(std::size_t sessions, double ratio, const MakeNoise& make_noise, const measure::PairedRules& rules);
+Tally Count(const std::vector<measure::PairedResult>& results, const Ratios& ratios);
 
 }  // namespace boltbeam::simulation

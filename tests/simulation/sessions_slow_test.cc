@@ -3,7 +3,7 @@
 namespace boltbeam::simulation {
 namespace {
 
-constexpr std::size_t kMany = 10'000, kSome = 1'000;
+constexpr std::size_t kMany = 10'000, kSeveral = 2'000, kSome = 1'000;
 
 TEST(SimulatedSessionsMany, OfTheRecordedMachine) {
   ExpectStatedRates("fitted", Modelled(Recorded().fitted), kMany, true);
@@ -11,6 +11,17 @@ TEST(SimulatedSessionsMany, OfTheRecordedMachine) {
 
 TEST(SimulatedSessionsMany, WithThatNoiseDoubled) {
   ExpectStatedRates("doubled", Modelled(Recorded().fitted.Times(2)), kMany, true);
+}
+
+TEST(SimulatedSessionsMany, AtThreeDepths) {
+  ExpectStatedRatesOverDepths("fitted", Modelled(Recorded().fitted), kSeveral);
+  ExpectStatedRatesOverDepths("doubled", Modelled(Recorded().fitted.Times(2)), kSeveral);
+}
+
+// 0.3 % is what 40 loads of one plan on each side scattered by on a Zen 5, their measurement's own error in it.
+TEST(SimulatedSessionsMany, OfCopiesThatDiffer) {
+  ExpectStatedRatesOverLoads("fitted, loads differ by 0.3 %", Modelled(Recorded().fitted), 0.003, kSeveral, 0.9);
+  ExpectStatedRatesOverLoads("doubled, loads differ by 0.6 %", Modelled(Recorded().fitted.Times(2)), 0.006, kSome, 0);
 }
 
 TEST(SimulatedSessionsMany, OfTheRecordingItself) {
