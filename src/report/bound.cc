@@ -82,8 +82,8 @@ Table DepthTable(const Bound& bound) {
   return table;
 }
 
-const char* Binds(const roofline::Ceiling& ceiling, bool streams) {
-  if (ceiling.BindsInstructions()) return "instructions";
+Cell Binds(const roofline::Ceiling& ceiling, bool streams) {
+  if (ceiling.BindsInstructions()) return {"instr.", "instructions"};
   if (!ceiling.bytes_floor_ns) return "unknown";
   return streams ? "memory" : "cache";
 }
@@ -234,7 +234,7 @@ ordered_json CeilingsJson(const std::vector<roofline::Ceiling>& ceilings, bool s
     json["threads"] = ceiling.threads;
     json["bytes_floor_ns"] = OptionalJson(ceiling.bytes_floor_ns);
     json["unpack_floor_ns"] = ceiling.unpack_floor_ns;
-    json["binds"] = Binds(ceiling, streams);
+    json["binds"] = Binds(ceiling, streams).raw;
     list.push_back(std::move(json));
   }
   return list;

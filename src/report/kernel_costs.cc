@@ -46,12 +46,15 @@ std::string Number(const std::optional<double>& value, int digits) {
 Result<std::vector<KernelCost>> CostsOf(const std::vector<PlannedKernel>& kernels, const chip::Chip& machine,
                                         const codegen::Target& target,
                                         const std::map<std::string, measure::KernelTime>& times) {
-  const chip::Fact* bandwidth = machine.Bandwidth();
+  const chip::Fact* memory = machine.Bandwidth();
+  const std::optional<double> memory_gb_s = memory != nullptr ? std::optional(memory->value) : std::nullopt;
+  const std::optional<double> cache_gb_s = machine.Get("cache_bandwidth_gb_s");
   std::vector<KernelCost> costs;
   for (const PlannedKernel& kernel : kernels) {
     KernelCost cost;
     const auto bytes = static_cast<double>(kernel.stored_bytes);
-    if (bandwidth != nullptr && bytes > 0) cost.floor_ns = bytes / bandwidth->value;
+    const std::optional<double>& gb_s = kernel.streams ? memory_gb_s : cache_gb_s;  // as `bound` has it
+    if (gb_s && bytes > 0) cost.floor_ns = bytes / *gb_s;
     BOLTBEAM_ASSIGN(const std::string listing,
                     codegen::EmitListing(*kernel.program, target, codegen::Listing::kAssembly));
     const codegen::ListingFacts facts = codegen::FactsOfListing(listing);
@@ -99,7 +102,8 @@ std::string CostText(const std::vector<PlannedKernel>& kernels, const std::vecto
   }
   return table.Text() + "\n" +
          Wrap(
-             "floor: a token's bytes over the chip's bandwidth, where it is measured. registers, spills: vector "
+             "floor: a token's bytes over the memory's bandwidth, of small vectors the cache's, where they are measured. "
+             "registers, spills: vector "
              "registers of the listing, and those that it moves to or from the stack. instr/B: instructions of a "
              "product's loop over the bytes of weights that it reads. now, cycles/B (--time): in real tokens, by the "
              "processor's counter, all threads together.") +

@@ -20,10 +20,11 @@ struct PlannedKernel {
   std::string id, part, format;
   std::uint64_t steps = 0;         // of one token; 0: only while a prompt is read
   std::uint64_t stored_bytes = 0;  // read of rearranged weights by one token, all steps together
+  bool streams = false;            // from the memory: small vectors stay in the caches
 };
 
 struct KernelCost {
-  std::optional<double> floor_ns;  // of a token: the stored bytes over the chip's bandwidth
+  std::optional<double> floor_ns;  // of a token: the stored bytes over the memory's bandwidth, or the cache's
   std::optional<double> vector_registers, spills;
   std::optional<double> instructions_per_byte;  // of products: the loop's instructions over the weights it reads
   std::optional<double> now_ns, cycles_per_byte;

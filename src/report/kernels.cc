@@ -180,7 +180,7 @@ std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
     auto place = std::ranges::find(kernels, step.kernel_id, &PlannedKernel::id);
     if (place == kernels.end()) {
       const kernel::Program& program = engine.programs().at(step.kernel_id);
-      place = kernels.insert(place, {&program, step.kernel_id, step.role, step.format, 0, 0});
+      place = kernels.insert(place, {&program, step.kernel_id, step.role, step.format, 0, 0, step.streams});
     }
     // Parts of one shape share a kernel.
     std::vector<std::string> roles{step.role};
@@ -193,7 +193,7 @@ std::vector<PlannedKernel> KernelsOf(const engine::Engine& engine) {
   }
   for (const auto& [id, program] : engine.programs()) {
     const bool is_known = std::ranges::find(kernels, id, &PlannedKernel::id) != kernels.end();
-    if (!is_known) kernels.push_back({&program, id, "prompt", "", 0, 0});
+    if (!is_known) kernels.push_back({&program, id, "prompt", "", 0, 0, false});
   }
   return kernels;
 }

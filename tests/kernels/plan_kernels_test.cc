@@ -186,6 +186,26 @@ TEST_F(PlanKernelsTest, OnePartOrNone) {
   EXPECT_EQ(CheckKernels(*engine_, *machine_, options).error().code, Code::kInterrupted);
 }
 
+// Small vectors stay in the caches: their floor is not the memory's.
+TEST_F(PlanKernelsTest, AFloorIsOfTheMemoryOrOfTheCaches) {
+  chip::Chip chip = *machine_;
+  std::erase_if(chip.facts, [](const chip::Fact& fact) { return fact.name.ends_with("bandwidth_gb_s"); });
+  for (const auto& [name, value] : {std::pair("read_bandwidth_gb_s", 10.0), std::pair("cache_bandwidth_gb_s", 100.0)}) {
+    chip.facts.push_back({name, value, "GB/s", chip::Provenance::kMeasured, "", "", 0, "", chip::Use::kNone});
+  }
+  const auto kernels = report::KernelsOf(*engine_);
+  const auto costs = report::CostsOf(kernels, chip, codegen::TargetFor(*machine_), {});
+  ASSERT_TRUE(costs) << costs.error().Message();
+  std::size_t streams = 0, small = 0;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    if (kernels[i].stored_bytes == 0) continue;
+    ++(kernels[i].streams ? streams : small);
+    EXPECT_EQ((*costs)[i].floor_ns, static_cast<double>(kernels[i].stored_bytes) / (kernels[i].streams ? 10 : 100));
+  }
+  EXPECT_GT(streams, 0U);
+  EXPECT_GT(small, 0U);
+}
+
 TEST_F(PlanKernelsTest, KernelsAreListedAndShown) {
   const auto kernels = report::KernelsOf(*engine_);
   std::uint64_t steps = 0;
