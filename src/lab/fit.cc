@@ -164,6 +164,16 @@ Result<void> Draw(MachineFit& fit, const FitOptions& options) {
   return {};
 }
 
+/// No line, because models were left out: the first of them, and why.
+std::unexpected<Error> NameLeftOut(const Measured& measured, Error error) {
+  if (!measured.others.empty()) {
+    const std::size_t more = measured.others.size() - 1;
+    error.found += fmt::format("; {} is left out: {}", measured.others.front().point.model, measured.reasons.front());
+    if (more > 0) error.found += fmt::format("; and {} more", more);
+  }
+  return std::unexpected(std::move(error));
+}
+
 Result<MachineFit> FitGroup(const Group& group, const FitOptions& options) {
   MachineFit fit;
   const Row &first = *group.rows.front(), &last = *group.rows.back();
@@ -194,7 +204,7 @@ Result<MachineFit> FitGroup(const Group& group, const FitOptions& options) {
   }
   if (!measured.dense.empty()) JoinSessions(measured, group, options, fit);
   for (Windows& windows : measured.dense) fit.points.push_back(std::move(windows.point));
-  BOLTBEAM_TRY(Draw(fit, options));
+  if (Result<void> drawn = Draw(fit, options); !drawn) return NameLeftOut(measured, std::move(drawn).error());
   for (std::size_t i = 0; i < measured.others.size(); ++i) {
     ModelPoint& point = measured.others[i].point;
     point.seconds = measure::Median(TimesOf(measured.others[i], fit));

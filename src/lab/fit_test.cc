@@ -121,6 +121,17 @@ TEST(Fit, ARateAboveThePublishedBandwidthIsNoSingleTokenRate) {
   EXPECT_NE(fit.excluded[0].reason.find("above the published 120"), std::string::npos);
 }
 
+TEST(Fit, NoLineNamesWhatWasLeftOut) {
+  FitOptions options;
+  options.published_gb_s = 50;
+  const std::vector<Row> rows = Ladder({1, 2, 3, 4});
+  const Error error = FitMachines(rows, options).error();
+  EXPECT_EQ(error.code, Code::kLabLine);
+  EXPECT_NE(error.found.find("0 dense models; m0 is left out: "), std::string::npos) << error.Message();
+  EXPECT_NE(error.found.find("above the published 50"), std::string::npos) << error.Message();
+  EXPECT_NE(error.found.find("; and 3 more"), std::string::npos) << error.Message();
+}
+
 TEST(Fit, ARateAboveTheStreamedBandwidthIsCalledOut) {
   std::vector<Row> rows = Ladder({1, 2, 3, 4});
   rows.push_back(RowOn("two at once", 2, 0.0105));
