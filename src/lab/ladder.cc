@@ -152,6 +152,9 @@ Result<LadderState> RunLadder(std::span<const ModelFacts> models, std::span<cons
     }
   }
   const std::uint64_t begin = base::MonotonicNs();
+  const std::uint64_t done_before = state.done;
+  std::uint64_t left_out = 0;
+  Code why = Code::kMeasurementUnstable;
   for (std::size_t i = 0; i < rungs.size(); ++i) {
     if (is_done[i]) continue;
     const Rung& rung = rungs[i];
@@ -164,15 +167,18 @@ Result<LadderState> RunLadder(std::span<const ModelFacts> models, std::span<cons
     }
     const Result<Visit> visit = runners[rung.runner]->Run(asked.model, options.visit);
     if (!visit) {
-      // A disturbed visit is no row; the next run of the ladder tries it again.
       if (CodeGroup(visit.error().code) != Group::kMeasurement) return std::unexpected(visit.error());
       if (hooks.note) hooks.note("left out: " + visit.error().Message());
+      why = visit.error().code;
+      ++left_out;
       continue;
     }
     BOLTBEAM_TRY(hooks.append(RowOf(asked, *visit)));
     ++state.done;
   }
-  return state;
+  if (left_out == 0 || state.done > done_before) return state;
+  return Fail(why, "ladder", fmt::format("no row: all of {} visits were left out", left_out),
+              "a quieter machine, or more --seconds");
 }
 
 }  // namespace boltbeam::lab

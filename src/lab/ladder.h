@@ -103,7 +103,8 @@ struct LadderState {
 /// Every runner visits every model once a pass, up the ladder and down again. A model whose experts make it no rung is
 /// visited too: the fit leaves it out and shows it. `earlier` are rows that the file holds already: a visit counts as
 /// done when one of them is of the same file, program and version, pass, threads, depth, instruction set, plan, tokens,
-/// forms of the cache and command; of others a note says in what they differ.
+/// forms of the cache and command; of others a note says in what they differ. A visit that is refused as a measurement
+/// is left out, told and tried again by the next run; where all were, the last one's code.
 Result<LadderState> RunLadder(std::span<const ModelFacts> models, std::span<const std::unique_ptr<Runner>> runners,
                               std::span<const Row> earlier, const LadderOptions& options, const LadderHooks& hooks);
 

@@ -163,6 +163,14 @@ TEST(Ladder, ADisturbedVisitIsNoRowAndAFaultEndsIt) {
   EXPECT_EQ(run.state.error().code, Code::kGgufMagic);
 }
 
+TEST(Ladder, NothingMeasuredIsARefusedMeasurement) {
+  Climber run;
+  run.Climb(Models({"unstable"}), 3, {"a"});
+  ASSERT_FALSE(run.state);
+  EXPECT_EQ(run.state.error().code, Code::kMeasurementUnstable);
+  EXPECT_NE(run.state.error().found.find("all of 3 visits were left out"), std::string::npos);
+}
+
 class Windows : public testing::Test {
  protected:
   Result<Visit> Measure(VisitOptions options = {}) {
