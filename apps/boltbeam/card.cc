@@ -20,7 +20,8 @@ Result<void> Card(const Globals& globals, const LineFlags& line) {
   if (globals.format == "png" && globals.out_file.empty()) {
     return Fail(Code::kUsage, "-o png", "no file to write it to", "--out FILE");
   }
-  BOLTBEAM_ASSIGN(const std::vector<lab::MachineFit> fits, line.Fits(globals));
+  BOLTBEAM_ASSIGN(const std::vector<lab::Row> rows, line.Rows(globals));
+  BOLTBEAM_ASSIGN(const std::vector<lab::MachineFit> fits, line.Fits(rows));
   BOLTBEAM_ASSIGN(const chip::Chip machine, chip::ThisMachine(base::ResolvePaths(globals.home).data.string()));
   std::vector<lab::Card> cards;
   for (const lab::MachineFit& fit : fits) {

@@ -8,7 +8,8 @@ namespace boltbeam::app {
 namespace {
 
 Result<void> Fit(const Globals& globals, const LineFlags& line) {
-  BOLTBEAM_ASSIGN(const std::vector<lab::MachineFit> fits, line.Fits(globals));
+  BOLTBEAM_ASSIGN(const std::vector<lab::Row> rows, line.Rows(globals));
+  BOLTBEAM_ASSIGN(const std::vector<lab::MachineFit> fits, line.Fits(rows));
   return WriteOutput(globals, report::FitReport(fits, report::FormOf(globals.format)));
 }
 

@@ -32,7 +32,8 @@ std::string Described(const lab::MachineFit& fit, bool has_release = true) {
   return text;
 }
 
-/// Of several releases of a program the one that ran last: another may move either number.
+/// Of several releases of a program the one that ran last: another may move either number. What is not used is a
+/// warning of the lines that are.
 void KeepNewestReleases(std::vector<lab::MachineFit>& fits) {
   // A release's depths are lines of their own, and its date the newest of theirs.
   std::map<std::string, std::string> dates;
@@ -41,16 +42,18 @@ void KeepNewestReleases(std::vector<lab::MachineFit>& fits) {
     date = std::max(date, fit.date);
   }
   std::set<std::string> older;
+  std::vector<std::string> warnings;
   for (const lab::MachineFit& fit : fits) {
     const auto newer = std::ranges::find_if(fits, [&](const lab::MachineFit& other) {
       return Described(other, false) == Described(fit, false) && other.engine_version != fit.engine_version &&
              dates[Described(other)] > dates[Described(fit)];
     });
     if (newer == fits.end() || !older.insert(Described(fit)).second) continue;
-    Note(fmt::format("rows of {} {} are not used, those of {} are newer (--line chooses others)", fit.engine,
-                     fit.engine_version, newer->engine_version));
+    warnings.push_back(fmt::format("rows of {} {} are not used, those of {} are newer (--line chooses others)",
+                                   fit.engine, fit.engine_version, newer->engine_version));
   }
   std::erase_if(fits, [&](const lab::MachineFit& fit) { return older.contains(Described(fit)); });
+  for (lab::MachineFit& fit : fits) fit.warnings.insert(fit.warnings.begin(), warnings.begin(), warnings.end());
 }
 
 /// What chooses the model's kernels, for comparing: "default", or a hash of all the choices of plans and flags.
@@ -128,10 +131,7 @@ void LineFlags::Add(CLI::App& command) {
       ->check(NumberFrom(kLeastGbS, kMostGbS));
 }
 
-Result<std::vector<lab::MachineFit>> LineFlags::Fits(const Globals& globals) const {
-  lab::FitOptions fit_options = options;
-  if (noise != "auto") fit_options.noise = noise == "relative" ? lab::Noise::kRelative : lab::Noise::kConstant;
-  if (scale != "auto") fit_options.scale = scale == "none" ? lab::Scale::kNone : lab::Scale::kStreamed;
+Result<std::vector<lab::Row>> LineFlags::Rows(const Globals& globals) const {
   std::vector<lab::Row> rows;
   for (const std::string& file : files.empty() ? std::vector{LadderFile(globals)} : files) {
     bool cut = false;
@@ -146,6 +146,13 @@ Result<std::vector<lab::MachineFit>> LineFlags::Fits(const Globals& globals) con
       if (is_wanted) rows.push_back(std::move(row));
     }
   }
+  return rows;
+}
+
+Result<std::vector<lab::MachineFit>> LineFlags::Fits(std::span<const lab::Row> rows) const {
+  lab::FitOptions fit_options = options;
+  if (noise != "auto") fit_options.noise = noise == "relative" ? lab::Noise::kRelative : lab::Noise::kConstant;
+  if (scale != "auto") fit_options.scale = scale == "none" ? lab::Scale::kNone : lab::Scale::kStreamed;
   BOLTBEAM_ASSIGN(std::vector<lab::MachineFit> fits, lab::FitMachines(rows, fit_options));
   if (line.empty()) return fits;
   std::vector<std::string> names;
@@ -155,8 +162,8 @@ Result<std::vector<lab::MachineFit>> LineFlags::Fits(const Globals& globals) con
   return Fail(Code::kUsage, "--line", line, fmt::format("a text in one of: {}", fmt::join(names, "; ")));
 }
 
-Result<lab::MachineFit> LineFlags::OneFit(const Globals& globals) const {
-  BOLTBEAM_ASSIGN(std::vector<lab::MachineFit> fits, Fits(globals));
+Result<lab::MachineFit> LineFlags::OneFit(std::span<const lab::Row> rows) const {
+  BOLTBEAM_ASSIGN(std::vector<lab::MachineFit> fits, Fits(rows));
   KeepNewestReleases(fits);
   std::vector<std::string> kinds;
   for (const lab::MachineFit& fit : fits) {

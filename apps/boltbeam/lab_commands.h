@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,13 @@ struct LineFlags {
   lab::FitOptions options;
 
   void Add(CLI::App& command);
-  /// Every line of the files that the filters leave.
-  [[nodiscard]] Result<std::vector<lab::MachineFit>> Fits(const Globals& globals) const;
-  /// The only one of them, of several releases of a program the newest; kUsage lists what to choose from.
-  [[nodiscard]] Result<lab::MachineFit> OneFit(const Globals& globals) const;
+  /// Of the files: those of the machine and the program that are asked for.
+  [[nodiscard]] Result<std::vector<lab::Row>> Rows(const Globals& globals) const;
+  /// Every line of the rows that --line leaves.
+  [[nodiscard]] Result<std::vector<lab::MachineFit>> Fits(std::span<const lab::Row> rows) const;
+  /// The only one of them, of several releases of a program the newest, which is a warning; kUsage lists what to choose
+  /// from.
+  [[nodiscard]] Result<lab::MachineFit> OneFit(std::span<const lab::Row> rows) const;
 };
 
 /// The file that `ladder` adds to when none is named.

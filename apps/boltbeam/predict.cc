@@ -1,4 +1,4 @@
-// boltbeam predict: a model's rate before anyone has run it, written down first; with --check run and compared.
+// boltbeam predict: models' rates before anyone has run them, written down first; with --check run and compared.
 #include "lab/predict.h"
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "lab_commands.h"
 #include "ledger/ledger.h"
+#include "predict_check.h"
 #include "report/lab_format.h"
 #include "roofline/formulas.h"
 #include "terminal.h"
@@ -18,27 +19,41 @@ namespace boltbeam::app {
 namespace {
 
 struct Arguments {
-  std::string model;
+  std::vector<std::string> models;
   std::uint32_t layers = 0;
   double bytes = 0;
   LineFlags line;
   double fixed_ms = 0, bandwidth_gb_s = 0;  // a stated line; 0: none
   lab::ForecastOptions options;
   std::optional<double> rate_tok_s;
-  bool is_checked = false, no_record = false;
+  bool is_unseen = false, is_checked = false, no_record = false;
   RunnerFlags runners;
   lab::VisitOptions visit;
 };
 
-Result<lab::ModelFacts> FactsOf(const Arguments& arguments) {
-  if (arguments.bytes > 0 && !arguments.model.empty() && lab::IsShapeName(arguments.model)) {
+Result<lab::ModelFacts> FactsOf(const Arguments& arguments, const std::string& model) {
+  const bool is_shape = lab::IsShapeName(model);
+  if (arguments.bytes > 0 && is_shape) {
     return Fail(Code::kUsage, "--bytes", "a shape, whose bytes are known", "one of both, or a file beside it");
   }
-  if (arguments.bytes > 0 && !arguments.model.empty()) return lab::ReadHeaderFacts(arguments.model, arguments.bytes);
-  if (arguments.bytes > 0) return lab::StatedFacts(arguments.bytes);
-  if (arguments.model.empty()) return Fail(Code::kUsage, "predict", "no model", "a GGUF file, NAME:TYPE, or --bytes");
-  if (lab::IsShapeName(arguments.model)) return lab::ShapeFacts(arguments.model, arguments.layers);
-  return lab::ReadHeaderFacts(arguments.model);
+  if (is_shape) return lab::ShapeFacts(model, arguments.layers);
+  return arguments.bytes > 0 ? lab::ReadHeaderFacts(model, arguments.bytes) : lab::ReadHeaderFacts(model);
+}
+
+Result<std::vector<lab::ModelFacts>> FindModels(const Arguments& arguments) {
+  const std::vector<std::string>& models = arguments.models;
+  if (models.empty() && arguments.bytes > 0) return std::vector{lab::StatedFacts(arguments.bytes)};
+  if (models.empty()) return Fail(Code::kUsage, "predict", "no model", "a GGUF file, NAME:TYPE, or --bytes");
+  if (models.size() > 1 && (arguments.bytes > 0 || arguments.rate_tok_s)) {
+    return Fail(Code::kUsage, arguments.bytes > 0 ? "--bytes" : "--rate", fmt::format("{} models", models.size()),
+                "one model");
+  }
+  std::vector<lab::ModelFacts> facts;
+  for (const std::string& model : models) {
+    BOLTBEAM_ASSIGN(lab::ModelFacts one, FactsOf(arguments, model));
+    facts.push_back(std::move(one));
+  }
+  return facts;
 }
 
 /// A line that somebody states has no scatter, so its forecasts have no interval.
@@ -56,112 +71,111 @@ Result<std::vector<lab::Forecast>> StatedForecasts(const Arguments& arguments, c
   return forecasts;
 }
 
-/// Writes every forecast down, before anything is run.
-Result<void> Record(const Globals& globals, const lab::MachineFit& fit, const lab::ModelFacts& model, double confidence,
-                    std::vector<report::ForecastRow>& rows) {
-  BOLTBEAM_ASSIGN(ledger::Ledger memory, ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home))));
-  for (report::ForecastRow& row : rows) {
-    if (!row.forecast.HasInterval()) continue;
-    BOLTBEAM_ASSIGN(const ledger::Receipt receipt,
-                    memory.AppendPrediction(lab::ToRecord(fit, model, row.forecast, confidence)));
-    row.record = receipt.hash;
-  }
-  return {};
+/// The line that foretells the model; with --unseen that of the other models' rows.
+Result<lab::MachineFit> LineFor(const Arguments& arguments, std::span<const lab::Row> rows,
+                                report::ForecastSubject& subject) {
+  if (!arguments.is_unseen) return arguments.line.OneFit(rows);
+  const std::vector<lab::Row> others = lab::RowsOfOthers(rows, subject.model);
+  const std::size_t own = rows.size() - others.size();
+  subject.own_rows_out = own;
+  Result<lab::MachineFit> fit = arguments.line.OneFit(others);
+  if (fit && fit->line.HasIntervals()) return fit;
+  Error error = fit ? Error{Code::kLabLine, "the line", fmt::format("{} models", fit->points.size()),
+                            "at least three, better four: a line through fewer has no interval"}
+                    : std::move(fit).error();
+  error.where =
+      fmt::format("--unseen: {} row{} of {} left out: {}", own, own == 1 ? "" : "s", subject.model.name, error.where);
+  return std::unexpected(std::move(error));
 }
 
-Result<void> Check(const Globals& globals, const Arguments& arguments, const lab::MachineFit& fit,
-                   const lab::ModelFacts& model, std::vector<report::ForecastRow>& rows) {
-  CatchInterrupts();
-  if (model.path.empty()) {
-    return Fail(Code::kUsage, "--check", model.name, "a model's file; `boltbeam synth` writes one of a known shape");
-  }
-  BOLTBEAM_ASSIGN(const chip::Chip machine, chip::DetectThisMachine());
-  if (!fit.device.empty() && fit.device != machine.name) {
-    return Fail(Code::kUsage, "--check", fmt::format("a line of {}, and this is {}", fit.device, machine.name),
-                "rows of this machine (--alias, --ladder)");
-  }
-  BOLTBEAM_ASSIGN(const auto probe, MemoryProbe::Create(globals, arguments.runners.engine.threads));
-  const auto differs = [](const char* flag, const std::string& line, const std::string& here) {
-    return Fail(Code::kUsage, flag, fmt::format("a line of {}, to be checked with {}", line, here),
-                "the ladder's own setting, or a ladder of this one");
-  };
-  const std::string isa = arguments.runners.engine.isa.empty() ? "native" : arguments.runners.engine.isa;
-  if (fit.threads != 0 && fit.threads != probe->threads) {
-    return differs("--threads", fmt::format("{} threads", fit.threads), std::to_string(probe->threads));
-  }
-  if (fit.isa != isa) return differs("--isa", fit.isa, isa);
-  for (report::ForecastRow& row : rows) {
-    lab::VisitOptions visit_options = arguments.visit;
-    visit_options.depth = row.forecast.depth;
-    BOLTBEAM_ASSIGN(visit_options.cache, arguments.runners.engine.Cache());
-    RunnerFlags flags = arguments.runners;
-    flags.no_engine = !flags.llama.empty() || !flags.command.empty();  // one program answers
-    BOLTBEAM_ASSIGN(const auto runners, flags.Make(globals, *probe, row.forecast.depth));
-    if (!fit.engine.empty() && runners.front()->name() != fit.engine) {
-      return Fail(Code::kUsage, "--check",
-                  fmt::format("a line of {}, to be checked by {}", fit.engine, runners.front()->name()),
-                  "the program of the rows: --llama, --command with --name, or neither; or --program");
+/// Writes every forecast down, before anything is run.
+Result<void> Record(const Globals& globals, std::span<report::ForecastSubject> subjects) {
+  BOLTBEAM_ASSIGN(ledger::Ledger memory, ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home))));
+  for (report::ForecastSubject& subject : subjects) {
+    for (report::ForecastRow& row : subject.rows) {
+      if (!row.forecast.HasInterval()) continue;
+      BOLTBEAM_ASSIGN(const ledger::Receipt receipt,
+                      memory.AppendPrediction(lab::ToRecord(*subject.fit, subject.model, row.forecast,
+                                                            subject.confidence, subject.own_rows_out.has_value())));
+      row.record = receipt.hash;
     }
-    BOLTBEAM_ASSIGN(const lab::Visit visit, runners.front()->Run(model, visit_options));
-    row.miss = lab::Compare(fit, model, row.forecast, visit, arguments.options.at_gb_s);
-    if (row.record.empty()) continue;
-    BOLTBEAM_ASSIGN(ledger::Ledger memory, ledger::Ledger::Open(ledger::OptionsFor(base::ResolvePaths(globals.home))));
-    BOLTBEAM_TRY(memory.AppendMeasurement(lab::ToRecord(fit, model, row.forecast, *row.miss, visit, row.record)));
   }
   return {};
 }
 
 /// What a rate that somebody states says about itself. kMeasurementImpossible above the published bandwidth.
-Result<std::optional<lab::RateCheck>> CheckStated(const Arguments& arguments, const lab::ModelFacts& model,
-                                                  const std::optional<lab::MachineFit>& fit) {
+Result<std::optional<lab::RateCheck>> CheckStated(const Arguments& arguments, const report::ForecastSubject& subject) {
   if (!arguments.rate_tok_s) return std::nullopt;
   const lab::FitOptions& stated = arguments.line.options;
   std::optional<double> streamed = stated.streamed_gb_s, published = stated.published_gb_s;
-  if (fit && !streamed) streamed = fit->gap.streamed_gb_s;
-  if (fit && !published) published = fit->gap.published_gb_s;
-  lab::RateCheck check = lab::CheckRate(model.weight_bytes, *arguments.rate_tok_s, streamed, published);
+  if (subject.fit && !streamed) streamed = subject.fit->gap.streamed_gb_s;
+  if (subject.fit && !published) published = subject.fit->gap.published_gb_s;
+  lab::RateCheck check = lab::CheckRate(subject.model.weight_bytes, *arguments.rate_tok_s, streamed, published);
   if (check.is_above_published) {
     return Fail(Code::kMeasurementImpossible, "--rate", check.text, "the rate of one token at a time");
   }
   return check;
 }
 
-Result<void> Predict(const Globals& globals, const Arguments& arguments) {
-  BOLTBEAM_ASSIGN(const lab::ModelFacts model, FactsOf(arguments));
-  report::ForecastSubject subject;
-  subject.model = &model;
+Result<report::ForecastSubject> Foretell(const Arguments& arguments, lab::ModelFacts model,
+                                         std::span<const lab::Row> rows) {
+  report::ForecastSubject subject{std::move(model), {}, arguments.fixed_ms, arguments.bandwidth_gb_s};
   subject.confidence = arguments.line.options.confidence;
   subject.at_gb_s = arguments.options.at_gb_s;
-  std::optional<lab::MachineFit> fit;
   std::vector<lab::Forecast> forecasts;
   if (arguments.bandwidth_gb_s > 0) {
-    subject.fixed_ms = arguments.fixed_ms;
-    subject.bandwidth_gb_s = arguments.bandwidth_gb_s;
-    BOLTBEAM_ASSIGN(forecasts, StatedForecasts(arguments, model));
-    if (arguments.is_checked) return Fail(Code::kUsage, "--check", "a line that was stated", "a ladder's line");
+    BOLTBEAM_ASSIGN(forecasts, StatedForecasts(arguments, subject.model));
   } else {
-    BOLTBEAM_ASSIGN(fit, arguments.line.OneFit(globals));
-    subject.fit = &*fit;
-    subject.fixed_ms = 1e3 * fit->line.fixed_s();
-    subject.bandwidth_gb_s = fit->bandwidth_gb_s.estimate;
-    subject.worst_residual_ms = 1e3 * fit->worst_residual_s;
+    BOLTBEAM_ASSIGN(subject.fit, LineFor(arguments, rows, subject));
+    subject.fixed_ms = 1e3 * subject.fit->line.fixed_s();
+    subject.bandwidth_gb_s = subject.fit->bandwidth_gb_s.estimate;
+    subject.worst_residual_ms = 1e3 * subject.fit->worst_residual_s;
     lab::ForecastOptions options = arguments.options;
-    options.confidence = arguments.line.options.confidence;
+    options.confidence = subject.confidence;
     BOLTBEAM_ASSIGN(options.cache, arguments.runners.engine.Cache());
-    BOLTBEAM_ASSIGN(forecasts, lab::Predict(*fit, model, options));
-    for (const std::string& warning : fit->warnings) Note("warning: " + warning);
+    BOLTBEAM_ASSIGN(forecasts, lab::Predict(*subject.fit, subject.model, options));
   }
-  if (forecasts.size() < arguments.options.depths.size()) {
-    Note("at other depths than 0 the KV cache of this model is not known");
+  BOLTBEAM_ASSIGN(subject.rate, CheckStated(arguments, subject));
+  for (lab::Forecast& forecast : forecasts) subject.rows.push_back({std::move(forecast), {}, {}});
+  return subject;
+}
+
+void NoteWarnings(const Arguments& arguments, std::span<const report::ForecastSubject> subjects) {
+  std::vector<report::Said> said;
+  for (const report::ForecastSubject& subject : subjects) {
+    report::Said& of_model = said.emplace_back(subject.model.name);
+    if (subject.fit) of_model.texts = subject.fit->warnings;
+    if (subject.rows.size() < arguments.options.depths.size()) {
+      of_model.texts.emplace_back("at other depths than 0 the KV cache of this model is not known");
+    }
   }
-  BOLTBEAM_ASSIGN(subject.rate, CheckStated(arguments, model, fit));
-  std::vector<report::ForecastRow> rows;
-  for (lab::Forecast& forecast : forecasts) rows.push_back({std::move(forecast), {}, {}});
-  if (fit && !arguments.no_record) {
-    BOLTBEAM_TRY(Record(globals, *fit, model, arguments.line.options.confidence, rows));
+  for (const std::string& text : report::SaidTogether(said)) Note("warning: " + text);
+}
+
+Result<void> Predict(const Globals& globals, const Arguments& arguments) {
+  const bool is_stated = arguments.bandwidth_gb_s > 0;
+  if (is_stated && arguments.is_unseen) {
+    return Fail(Code::kUsage, "--unseen", "a line that was stated", "a ladder's line");
   }
-  if (arguments.is_checked) BOLTBEAM_TRY(Check(globals, arguments, *fit, model, rows));
-  return WriteOutput(globals, report::ForecastReport(subject, rows, report::FormOf(globals.format)));
+  BOLTBEAM_ASSIGN(std::vector<lab::ModelFacts> models, FindModels(arguments));
+  std::vector<lab::Row> rows;
+  if (!is_stated) {
+    BOLTBEAM_ASSIGN(rows, arguments.line.Rows(globals));
+  }
+  std::vector<report::ForecastSubject> subjects;
+  for (lab::ModelFacts& model : models) {
+    BOLTBEAM_ASSIGN(report::ForecastSubject subject, Foretell(arguments, std::move(model), rows));
+    subjects.push_back(std::move(subject));
+  }
+  NoteWarnings(arguments, subjects);
+  std::unique_ptr<ForecastCheck> check;
+  if (arguments.is_checked) {
+    BOLTBEAM_ASSIGN(check, ForecastCheck::Create(globals, arguments.runners, arguments.visit));
+    for (const report::ForecastSubject& subject : subjects) BOLTBEAM_TRY(check->Accept(subject));
+  }
+  if (!is_stated && !arguments.no_record) BOLTBEAM_TRY(Record(globals, subjects));
+  if (check) BOLTBEAM_TRY(check->Run(subjects));
+  return WriteOutput(globals, report::ForecastReport(subjects, report::FormOf(globals.format)));
 }
 
 }  // namespace
@@ -170,7 +184,8 @@ void AddPredict(CLI::App& app, Globals& globals) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("predict", "A model's tokens per second before it is run or downloaded");
   command
-      ->add_option("model", arguments->model, "A GGUF file (its header is enough), or a shape such as qwen3-8b:Q4_K_M")
+      ->add_option("models", arguments->models,
+                   "GGUF files (their headers are enough), or shapes such as qwen3-8b:Q4_K_M")
       ->type_name("MODEL");
   command->add_option("--bytes", arguments->bytes, "Bytes that a token reads: instead of a model, or of a file's own")
       ->check(NumberFrom(1, 1e15));
@@ -194,7 +209,10 @@ void AddPredict(CLI::App& app, Globals& globals) {
       ->check(NumberFrom(kLeastGbS, kMostGbS));
   command->add_option("--rate", arguments->rate_tok_s, "A rate somebody states: can the memory deliver it?")
       ->check(NumberFrom(1e-6, 1e9));
-  command->add_flag("--check", arguments->is_checked, "Run the model then, and record the miss");
+  command->add_flag("--unseen", arguments->is_unseen,
+                    "Each model by the line of the other models: its own rows are left out (leave-one-out)");
+  command->add_flag("--check", arguments->is_checked,
+                    "Run the models then, when all is foretold, and record the misses");
   command->add_option("--seconds", arguments->visit.seconds, "Of windows, at each depth that is checked")
       ->check(NumberFrom(0.01, 600))
       ->capture_default_str();

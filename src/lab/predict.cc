@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <span>
 
@@ -102,6 +103,15 @@ ledger::Subject SubjectOf(const MachineFit& fit, const ModelFacts& model) {
 
 }  // namespace
 
+std::vector<Row> RowsOfOthers(std::span<const Row> rows, const ModelFacts& model) {
+  std::vector<Row> others;
+  std::ranges::copy_if(rows, std::back_inserter(others), [&](const Row& row) {
+    const bool is_same_file = !row.header_sha256.empty() && row.header_sha256 == model.header_sha256;
+    return !is_same_file && row.ShortModel() != model.name;
+  });
+  return others;
+}
+
 CacheCost CostOfCache(const MachineFit& fit) {
   constexpr std::size_t kPairsAskedFor = 3;
   CacheCost cost;
@@ -153,8 +163,8 @@ Result<std::vector<Forecast>> Predict(const MachineFit& fit, const ModelFacts& m
   return forecasts;
 }
 
-ledger::Prediction ToRecord(const MachineFit& fit, const ModelFacts& model, const Forecast& forecast,
-                            double confidence) {
+ledger::Prediction ToRecord(const MachineFit& fit, const ModelFacts& model, const Forecast& forecast, double confidence,
+                            bool is_unseen) {
   ledger::Prediction record;
   record.subject = SubjectOf(fit, model);
   record.depth = forecast.depth;
@@ -163,7 +173,7 @@ ledger::Prediction ToRecord(const MachineFit& fit, const ModelFacts& model, cons
   record.low = forecast.seconds.low * 1e9;
   record.high = forecast.seconds.high * 1e9;
   record.confidence = confidence;
-  record.method = "the lab's line";
+  record.method = is_unseen ? "the lab's line of other models" : "the lab's line";
   return record;
 }
 

@@ -37,6 +37,10 @@ struct ForecastOptions {
   model::CacheFormats cache = {};  // that the model is to be run with
 };
 
+/// The rows of other models than this one: what is foretold from them has not seen it. A row is of this model when its
+/// file has the same header or the same name.
+std::vector<Row> RowsOfOthers(std::span<const Row> rows, const ModelFacts& model);
+
 /// What the bytes of the cache cost, against those of weights.
 struct CacheCost {
   double factor = 1;
@@ -52,9 +56,10 @@ CacheCost CostOfCache(const MachineFit& fit);
 /// kernels are more than its bytes); kUsage when at_gb_s is given for a line that was not scaled.
 Result<std::vector<Forecast>> Predict(const MachineFit& fit, const ModelFacts& model, const ForecastOptions& options);
 
-/// As the ledger keeps it: written before anyone runs the model.
-ledger::Prediction ToRecord(const MachineFit& fit, const ModelFacts& model, const Forecast& forecast,
-                            double confidence);
+/// As the ledger keeps it: written before anyone runs the model. is_unseen: the line is of RowsOfOthers, which the
+/// ledger scores as a method of its own.
+ledger::Prediction ToRecord(const MachineFit& fit, const ModelFacts& model, const Forecast& forecast, double confidence,
+                            bool is_unseen = false);
 
 /// A forecast met by a measurement: as it was, and at the memory speed that the forecast is for.
 struct Miss {

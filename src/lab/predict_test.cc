@@ -234,6 +234,24 @@ TEST(Predict, ARecordedSessionIsForetoldByTheOthers) {
   RecordProperty("inside_own", inside_own);
 }
 
+TEST(Predict, AnUnseenModelsRowsAreThoseOfItsHeaderOrItsName) {
+  std::vector<Row> rows = Ladder();
+  rows[1].header_sha256 = "a";
+  rows[2].header_sha256 = "b";
+  ModelFacts model = StatedFacts(2e9);
+  const auto names = [&] {
+    std::string text;
+    for (const Row& row : RowsOfOthers(rows, model)) text += row.model;
+    return text;
+  };
+  EXPECT_EQ(names(), "m0m1m2m3m4") << "neither has a header: that is no match";
+  model.name = "m0";
+  model.header_sha256 = "b";  // renamed since
+  EXPECT_EQ(names(), "m1m3m4");
+  rows[0].model = "folder/m0";
+  EXPECT_EQ(names(), "m1m3m4");
+}
+
 TEST(Predict, WhatTheLedgerKeeps) {
   const MachineFit fit = Fit();
   const ModelFacts model = StatedFacts(3e9);
@@ -241,6 +259,8 @@ TEST(Predict, WhatTheLedgerKeeps) {
   const ledger::Prediction prediction = ToRecord(fit, model, forecast, 0.95);
   EXPECT_TRUE(ledger::Check(prediction));
   EXPECT_EQ(prediction.quantity, "token_ns");
+  EXPECT_EQ(prediction.method, "the lab's line");
+  EXPECT_EQ(ToRecord(fit, model, forecast, 0.95, true).method, "the lab's line of other models");
   EXPECT_NEAR(prediction.value, forecast.seconds.estimate * 1e9, 1);
   Visit visit;
   visit.token_s = {0.0310, 0.0312, 0.0311};

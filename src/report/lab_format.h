@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lab/card.h"
 #include "lab/fit.h"
@@ -20,15 +21,27 @@ struct ForecastRow {
   std::optional<lab::Miss> miss;
   std::string record;  // hash in the ledger, or empty
 };
+/// One model's forecasts.
 struct ForecastSubject {
-  const lab::MachineFit* fit = nullptr;  // nullptr: the line was stated, not fitted
-  const lab::ModelFacts* model = nullptr;
+  lab::ModelFacts model;
+  std::optional<lab::MachineFit> fit;  // nullopt: the line was stated, not fitted
   double fixed_ms = 0, bandwidth_gb_s = 0, worst_residual_ms = 0;
   double confidence = 0.95;
-  std::optional<double> at_gb_s;
-  std::optional<lab::RateCheck> rate;  // of a rate that somebody states
+  std::optional<double> at_gb_s = {};
+  std::optional<lab::RateCheck> rate = {};       // of a rate that somebody states
+  std::optional<std::size_t> own_rows_out = {};  // rows of this very model that the line was to do without
+  std::vector<ForecastRow> rows = {};            // a depth each
 };
-std::string ForecastReport(const ForecastSubject& subject, std::span<const ForecastRow> rows, Form form);
+/// Of one model every number; of several one table.
+std::string ForecastReport(std::span<const ForecastSubject> subjects, Form form);
+
+/// What is said of each of several things, by their names: what is said of all of them once, what of some with the
+/// name before it.
+struct Said {
+  std::string name;
+  std::vector<std::string> texts;
+};
+std::vector<std::string> SaidTogether(std::span<const Said> said);
 
 /// Cards beside each other.
 std::string CardReport(std::span<const lab::Card> cards, Form form);

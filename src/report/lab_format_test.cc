@@ -1,5 +1,6 @@
 #include "report/lab_format.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -126,19 +127,18 @@ TEST(FitReport, WhatTheIntervalsAreOfIsSaid) {
 TEST(ForecastReport, TextJsonAndTheMiss) {
   const std::vector<lab::MachineFit> fits = Fits();
   const lab::ModelFacts model = lab::StatedFacts(8e9);
-  ForecastSubject subject{&fits[0], &model, 1.67, 497, 0.03, 0.95, {}, {}};
   const auto forecasts = lab::Predict(fits[0], model, {}).value();
   lab::Visit visit;
   visit.token_s = {forecasts[0].seconds.estimate + 3e-3};
-  const std::vector<ForecastRow> rows = {
-      {forecasts[0], lab::Compare(fits[0], model, forecasts[0], visit), std::string(64, 'a')}};
-  const std::string text = ForecastReport(subject, rows, Form::kText);
+  ForecastSubject subject{model, fits[0], 1.67, 497, 0.03};
+  subject.rows = {{forecasts[0], lab::Compare(fits[0], model, forecasts[0], visit), std::string(64, 'a')}};
+  const auto report = [&](Form form) { return ForecastReport(std::span(&subject, 1), form); };
+  const std::string text = report(Form::kText);
   EXPECT_NE(text.find("+3.00!"), std::string::npos) << text;
   EXPECT_NE(text.find("times the bytes of the largest"), std::string::npos);
   EXPECT_NE(text.find("above a millisecond"), std::string::npos);
   ExpectFits80(text);
-  ExpectFits80(ForecastReport(subject, std::vector<ForecastRow>{{forecasts[0], {}, {}}}, Form::kText));
-  const json document = json::parse(ForecastReport(subject, rows, Form::kJson));
+  const json document = json::parse(report(Form::kJson));
   EXPECT_NEAR(document["tok_s"].get<double>(), 56.3, 0.5);
   EXPECT_LT(document["tok_s_low"].get<double>(), document["tok_s_high"].get<double>());
   EXPECT_TRUE(document["depths"][0]["extrapolated"].get<bool>());
@@ -148,7 +148,51 @@ TEST(ForecastReport, TextJsonAndTheMiss) {
   // The interval of another session is the wider one.
   EXPECT_LT(document["tok_s_low"].get<double>(), document["same_session_tok_s_low"].get<double>());
   EXPECT_GT(document["tok_s_high"].get<double>(), document["same_session_tok_s_high"].get<double>());
-  EXPECT_NE(ForecastReport(subject, rows, Form::kCsv).find("raw_miss_pct"), std::string::npos);
+  EXPECT_NE(report(Form::kCsv).find("raw_miss_pct"), std::string::npos);
+  subject.rows[0].miss.reset();
+  ExpectFits80(report(Form::kText));
+}
+
+TEST(ForecastReport, SeveralModelsAreOneTable) {
+  const lab::MachineFit fit = Fits()[0];
+  std::vector<ForecastSubject> subjects;
+  for (const double bytes : {3e9, 8e9}) {
+    ForecastSubject& subject = subjects.emplace_back(lab::StatedFacts(bytes), fit, 1.67, 497, 0.03);
+    subject.model.name = fmt::format("a-model-of-a-rather-long-name-of-{}-gigabytes.gguf", bytes / 1e9);
+    subject.own_rows_out = 5;
+    subject.rows.push_back({lab::Predict(fit, subject.model, {}).value().front(), {}, {}});
+  }
+  const auto report = [&](Form form) { return ForecastReport(subjects, form); };
+  const std::string before = report(Form::kText);
+  ExpectFits80(before);
+  EXPECT_NE(before.find("2 models, 95 % intervals"), std::string::npos) << before;
+  EXPECT_NE(before.find("\nunseen, its own rows left out: 5"), std::string::npos)
+      << "what is said of all has no name: " << before;
+  EXPECT_NE(before.find("-8-gigabytes.gguf: depth 0 is extrapolated"), std::string::npos) << before;
+  lab::Visit visit;
+  visit.token_s = {2 * subjects[0].rows[0].forecast.seconds.estimate};
+  subjects[0].rows[0].miss = lab::Compare(fit, subjects[0].model, subjects[0].rows[0].forecast, visit);
+  const std::string text = report(Form::kText);
+  ExpectFits80(text);
+  EXPECT_NE(text.find("+100.0  NO"), std::string::npos) << text;
+  EXPECT_NE(text.find("0 of 1 inside"), std::string::npos) << text;
+  EXPECT_NE(report(Form::kCsv).find("model,depth,token_ms,half_width_pct,measured_raw_ms"), std::string::npos);
+  const json document = json::parse(report(Form::kJson));
+  EXPECT_EQ(document["models"].size(), 2U);
+  EXPECT_EQ(document["models"][0]["own_rows_left_out"], 5);
+  EXPECT_FALSE(document["models"][0]["depths"][0]["inside"].get<bool>());
+}
+
+// Of two points there is a line and no interval, which nothing may speak of; and the ledger keeps no forecast without.
+TEST(ForecastReport, WithoutAnIntervalItIsSaidWhyNothingIsRecorded) {
+  const std::vector<lab::Row> ladder = Rows();
+  const lab::MachineFit fit = lab::FitMachines(std::span(ladder).first(2), {}).value().front();
+  ForecastSubject subject{lab::StatedFacts(8e9), fit, 1.67, 497, 0};
+  subject.rows.push_back({lab::Predict(fit, subject.model, {}).value().front(), {}, {}});
+  const std::string text = ForecastReport(std::span(&subject, 1), Form::kText);
+  EXPECT_EQ(text.find("95 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("no interval: through two models"), std::string::npos) << text;
+  EXPECT_NE(text.find("is recorded"), std::string::npos) << text;
 }
 
 TEST(CardReport, CardsStandBesideEachOther) {
