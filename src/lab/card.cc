@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "lab/fit_notes.h"
 #include "roofline/formulas.h"
 
 namespace boltbeam::lab {
@@ -12,9 +14,20 @@ namespace {
 
 std::optional<double> Finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
+// What makes a number known that stands as unknown.
+constexpr std::string_view kByMeasuring = "`boltbeam chip measure` on that machine",
+                           kByStream = "rows with bandwidths read beside them, or --streamed",
+                           kByDataSheet = "--published";
+
 class Lines {
  public:
-  void Add(std::string label, std::string key, std::optional<double> value, const std::string& shown) {
+  /// known_by: what a note asks for while there is no value; empty when it follows from other lines.
+  void Add(std::string label, std::string key, std::optional<double> value, const std::string& shown,
+           std::string_view known_by = {}) {
+    if (!value && !known_by.empty()) {
+      std::string& labels = unknown_[known_by];
+      labels += (labels.empty() ? "" : ", ") + label;
+    }
     lines_.push_back({std::move(label), std::move(key), value ? shown : "unknown", value});
   }
   void AddInterval(double confidence, const std::string& of, const std::string& key, const measure::Interval& interval,
@@ -30,9 +43,17 @@ class Lines {
                       true});
   }
   std::vector<CardLine> Take() { return std::move(lines_); }
+  [[nodiscard]] std::vector<std::string> Notes() const {
+    std::vector<std::string> notes;
+    for (const auto& [known_by, labels] : unknown_) {
+      notes.push_back(fmt::format("{}: unknown without {}", labels, known_by));
+    }
+    return notes;
+  }
 
  private:
   std::vector<CardLine> lines_;
+  std::map<std::string_view, std::string> unknown_;  // labels, by what makes them known
 };
 
 std::optional<double> Ratio(std::optional<double> part, std::optional<double> whole) {
@@ -61,6 +82,7 @@ Card MakeCard(const MachineFit& fit, const chip::Chip* machine) {
             fit.date,
             {},
             {},
+            {},
             fit.line.fixed_s(),
             fit.line.bandwidth_bytes_s()};
   for (const ModelPoint& point : fit.points) card.points.push_back({point.bytes, point.seconds});
@@ -77,8 +99,10 @@ Card MakeCard(const MachineFit& fit, const chip::Chip* machine) {
   const double infinity = std::numeric_limits<double>::infinity();
   lines.AddInterval(fit.confidence, "another session", "next_session_bandwidth_gb_s",
                     fit.next_session_gb_s.value_or(measure::Interval{fitted, -infinity, infinity}), 1, "GB/s");
-  lines.Add("streamed bandwidth", "streamed_gb_s", streamed, fmt::format("{:.1f} GB/s", streamed.value_or(0)));
-  lines.Add("published bandwidth", "published_gb_s", published, fmt::format("{:.0f} GB/s", published.value_or(0)));
+  lines.Add("streamed bandwidth", "streamed_gb_s", streamed, fmt::format("{:.1f} GB/s", streamed.value_or(0)),
+            kByStream);
+  lines.Add("published bandwidth", "published_gb_s", published, fmt::format("{:.0f} GB/s", published.value_or(0)),
+            kByDataSheet);
   lines.Add("fitted of streamed", "fitted_of_streamed", Ratio(fitted, streamed), Share(Ratio(fitted, streamed)));
   lines.Add("fitted of published", "fitted_of_published", Ratio(fitted, published), Share(Ratio(fitted, published)));
   lines.Add("streamed of published", "streamed_of_published", Ratio(streamed, published),
@@ -86,10 +110,13 @@ Card MakeCard(const MachineFit& fit, const chip::Chip* machine) {
   lines.Add("worst residual", "worst_residual_ms", 1e3 * fit.worst_residual_s,
             fmt::format("{:.2f} ms", 1e3 * fit.worst_residual_s));
   lines.Add("dense models", "models", static_cast<double>(fit.points.size()), std::to_string(fit.points.size()));
-  lines.Add("dispatch", "dispatch_ns", dispatch, fmt::format("{:.0f} ns", dispatch.value_or(0)));
-  lines.Add("barrier", "barrier_ns", barrier, fmt::format("{:.0f} ns", barrier.value_or(0)));
-  lines.Add("M* at 4.5 bits", "crossover_batch", crossover, fmt::format("{:.1f} tokens", crossover.value_or(0)));
+  lines.Add("dispatch", "dispatch_ns", dispatch, fmt::format("{:.0f} ns", dispatch.value_or(0)), kByMeasuring);
+  lines.Add("barrier", "barrier_ns", barrier, fmt::format("{:.0f} ns", barrier.value_or(0)), kByMeasuring);
+  lines.Add("M* at 4.5 bits", "crossover_batch", crossover, fmt::format("{:.1f} tokens", crossover.value_or(0)),
+            streamed ? kByMeasuring : kByStream);
   card.lines = lines.Take();
+  card.notes = lines.Notes();
+  if (std::string below = NegativeFixedCost(fit); !below.empty()) card.notes.push_back(std::move(below));
   return card;
 }
 

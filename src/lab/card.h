@@ -23,8 +23,9 @@ struct CardLine {
 struct Card {
   std::string alias, device, program;  // "boltbeam 0.1.0"
   std::string date;
-  std::vector<CardLine> lines;  // the same labels in the same order on every card
-  std::vector<Point> points;    // of the line: drawn
+  std::vector<CardLine> lines;     // the same labels in the same order on every card
+  std::vector<std::string> notes;  // what makes the unknown known, and what is odd
+  std::vector<Point> points;       // of the line: drawn
   double fixed_s = 0, bandwidth_bytes_s = 0;
 };
 

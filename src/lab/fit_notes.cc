@@ -30,10 +30,7 @@ void WarnOfLine(MachineFit& fit) {
     fit.warnings.push_back(fmt::format("{} models; the lab asks for at least {} of one family and one quantization{}",
                                        n, kModelsAskedFor, n < 3 ? ": through two points there is always a line" : ""));
   }
-  if (fit.line.fixed_s() < 0) {
-    fit.warnings.push_back(
-        "the fixed cost is below zero: small models gain from a cache, or bytes were counted that are not read");
-  }
+  if (std::string below = NegativeFixedCost(fit); !below.empty()) fit.warnings.push_back(std::move(below));
   for (const ModelPoint& point : fit.points) {
     const double moved = point.left_out ? point.left_out->bandwidth_bytes_s / fit.line.bandwidth_bytes_s() - 1 : 0;
     if (n < 3 || (point.leverage <= kCarries && std::abs(moved) <= kMovesBandwidth)) continue;
@@ -91,6 +88,15 @@ void WarnOfSessions(MachineFit& fit) {
 }
 
 }  // namespace
+
+std::string NegativeFixedCost(const MachineFit& fit) {
+  if (fit.fixed_s.estimate >= 0) return "";
+  const bool may_be_zero = std::isfinite(fit.fixed_s.high) && fit.fixed_s.high >= 0;
+  return std::string("a fixed cost below zero is no cost: ") +
+         (may_be_zero ? "zero lies in its interval"
+                      : "a cache keeps a part of each model from token to token, or bytes were counted that are not "
+                        "read");
+}
 
 void AddNotes(MachineFit& fit) {
   WarnOfLine(fit);

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "report/html.h"
 #include "report/lab_format.h"
@@ -17,7 +19,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kNameWidth = 25;  // of a chip or a program in text
 // Of one card's drawing, in pixels.
 constexpr double kCardWidth = 400, kMargin = 20, kRow = 21, kHead = 92, kChartHeight = 190, kChartGap = 34, kAxis = 30,
-                 kAxisText = 34;
+                 kAxisText = 34, kNoteRow = 14;
+constexpr std::size_t kNoteWidth = 62;  // characters of the small letters of a note
 
 std::string Title(const lab::Card& card) { return fmt::format("{}, {}", card.alias, card.device); }
 
@@ -54,6 +57,13 @@ Table CardTable(std::span<const lab::Card> cards, std::size_t name_width = std::
   return table;
 }
 
+std::vector<std::string> NotesOf(std::span<const lab::Card> cards) {
+  std::vector<Said> said;
+  for (const lab::Card& card : cards)
+    said.push_back({card.alias + (card.program.empty() ? "" : ", " + card.program), card.notes});
+  return SaidTogether(said);
+}
+
 /// Two beside each other, which is what 80 columns hold; more below them.
 std::string CardText(std::span<const lab::Card> cards) {
   constexpr std::size_t kBeside = 2;
@@ -61,6 +71,7 @@ std::string CardText(std::span<const lab::Card> cards) {
   for (std::size_t i = 0; i < cards.size(); i += kBeside) {
     const std::span<const lab::Card> some = cards.subspan(i, std::min(kBeside, cards.size() - i));
     text += (i == 0 ? "" : "\n") + CardTable(some, kNameWidth).Text();
+    for (const std::string& note : NotesOf(some)) text += Wrap(Inert(note), 2) + "\n";
   }
   return text;
 }
@@ -88,6 +99,7 @@ std::string CardCsv(std::span<const lab::Card> cards) {
       add(line.key, [&](const lab::Card& card) { return exact(card.lines[i].value); });
     }
   }
+  add("notes", [](const lab::Card& card) { return fmt::format("{}", fmt::join(card.notes, "; ")); });
   return table.Csv();
 }
 
@@ -106,9 +118,20 @@ std::string CardJson(std::span<const lab::Card> cards) {
         put(line.key, line.value);
       }
     }
+    one["notes"] = card.notes;
     json["cards"].push_back(std::move(one));
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// A card's notes as its drawing has them.
+std::vector<std::string> NoteLines(const lab::Card& card) {
+  std::vector<std::string> lines;
+  for (const std::string& note : card.notes) {
+    std::istringstream wrapped(Wrap(note, 2, kNoteWidth));
+    for (std::string line; std::getline(wrapped, line);) lines.push_back(line);
+  }
+  return lines;
 }
 
 /// Milliseconds per token against gigabytes per token: the ladder's points and its line.
@@ -139,12 +162,19 @@ std::string CardReport(std::span<const lab::Card> cards, Form form) {
   if (form == Form::kJson) return CardJson(cards);
   if (form == Form::kCsv) return CardCsv(cards);
   if (form == Form::kText) return CardText(cards);
-  return CardTable(cards).Markdown();
+  std::string text = CardTable(cards).Markdown();
+  const std::vector<std::string> notes = NotesOf(cards);
+  if (!notes.empty()) text += "\n";
+  for (const std::string& note : notes) text += "- " + Inert(note) + "\n";
+  return text;
 }
 
 std::string CardSvg(std::span<const lab::Card> cards) {
   const double rows = static_cast<double>(cards.front().lines.size());
-  const double height = kHead + rows * kRow + kChartGap + kChartHeight + kAxisText + kMargin;
+  std::size_t note_lines = 0;
+  for (const lab::Card& card : cards) note_lines = std::max(note_lines, NoteLines(card).size());
+  const double chart_end = kHead + rows * kRow + kChartGap + kChartHeight + kAxisText;
+  const double height = chart_end + static_cast<double>(note_lines) * kNoteRow + kMargin;
   Svg svg(kCardWidth * static_cast<double>(cards.size()), height);
   std::string names;
   for (std::size_t i = 0; i < cards.size(); ++i) {
@@ -165,6 +195,11 @@ std::string CardSvg(std::span<const lab::Card> cards) {
       y += kRow;
     }
     DrawChart(svg, card, left, y - kRow + kChartGap);
+    double note_y = chart_end + kNoteRow;
+    for (const std::string& line : NoteLines(card)) {
+      svg.Text(left + kMargin, note_y, line, {11, Svg::Anchor::kStart, false, "#666"});
+      note_y += kNoteRow;
+    }
   }
   return svg.Document("boltbeam card: " + names);
 }

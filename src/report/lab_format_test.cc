@@ -204,6 +204,8 @@ TEST(CardReport, CardsStandBesideEachOther) {
   EXPECT_NE(text.find("700 ns"), std::string::npos) << text;
   EXPECT_NE(text.find("attic"), std::string::npos);
   EXPECT_NE(text.find("unknown"), std::string::npos);  // nobody streamed
+  EXPECT_NE(text.find("streamed bandwidth, M* at 4.5 bits: unknown without rows"), std::string::npos) << text;
+  EXPECT_NE(text.find("attic: dispatch, barrier: unknown without `boltbeam chip measure`"), std::string::npos) << text;
   ExpectFits80(text);
   std::vector<lab::Card> five(5, cards[0]);
   for (lab::Card& card : five) card.device = "A processor of a rather long name, with 96 cores of a kind";
@@ -228,6 +230,25 @@ TEST(CardReport, CardsStandBesideEachOther) {
   EXPECT_NE(svg.find("<svg xmlns"), std::string::npos);
   EXPECT_NE(svg.find("A chip &lt;b&gt;"), std::string::npos);
   EXPECT_EQ(svg.find("<b>"), std::string::npos);
+}
+
+TEST(CardReport, AFixedCostBelowZeroIsNoCost) {
+  std::vector<lab::Row> rows = Rows();
+  rows.pop_back();
+  for (lab::Row& row : rows) row.generation_tps = 1 / (row.Seconds() - 3e-3);
+  std::vector<lab::Card> cards = {lab::MakeCard(lab::FitMachines(rows, {}).value().front(), nullptr)};
+  const std::string remark = "a fixed cost below zero is no cost: a cache keeps a part";
+  EXPECT_NE(CardReport(cards, Form::kText).find(remark), std::string::npos) << CardReport(cards, Form::kText);
+  ExpectFits80(CardReport(cards, Form::kText));
+  for (const std::string& shown : {CardReport(cards, Form::kMarkdown), CardReport(cards, Form::kJson),
+                                   CardReport(cards, Form::kCsv), CardSvg(cards)}) {
+    EXPECT_NE(shown.find("a fixed cost below zero is no cost"), std::string::npos) << shown;
+  }
+  // Where zero lies in the interval, no cache has to answer for it.
+  for (lab::Row& row : rows) row.generation_tps = 1 / (row.Seconds() + 3e-3 - 1.68e-3);
+  cards = {lab::MakeCard(lab::FitMachines(rows, {}).value().front(), nullptr)};
+  EXPECT_NE(CardReport(cards, Form::kText).find("is no cost: zero lies in its interval"), std::string::npos)
+      << CardReport(cards, Form::kText);
 }
 
 TEST(Png, OfACard) {
