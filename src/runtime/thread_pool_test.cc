@@ -52,16 +52,23 @@ TEST(ThreadPoolTest, WithoutSpinningAWaitingThreadSleepsAtOnce) {
   const std::vector<int> cpus = CpusOfThisThread();
   if (cpus.size() < 2) GTEST_SKIP() << "of one CPU the threads are in each other's way";
   WaitingWorker worker(cpus);
-  constexpr int kWaits = 20;
-  double spinning_ns = 0, sleeping_ns = 0;
-  for (int i = 0; i < kWaits; ++i) {
-    worker.Begin();
-    spinning_ns += worker.UsedNsInANap();
-    worker.Begin();
-    const NoSpinning sleeping;
-    sleeping_ns += worker.UsedNsInANap();
-  }
-  EXPECT_LT(sleeping_ns, spinning_ns / 3);
+  const auto sleeps_at_once = [&] {
+    constexpr int kWaits = 20;
+    double spinning_ns = 0, sleeping_ns = 0;
+    for (int i = 0; i < kWaits; ++i) {
+      worker.Begin();
+      spinning_ns += worker.UsedNsInANap();
+      worker.Begin();
+      const NoSpinning sleeping;
+      sleeping_ns += worker.UsedNsInANap();
+    }
+    return sleeping_ns < spinning_ns / 3;
+  };
+  // Other programs may keep the worker from spinning for the length of a try.
+  constexpr int kTries = 5;
+  int tries = 0;
+  while (tries < kTries && !sleeps_at_once()) ++tries;
+  EXPECT_LT(tries, kTries);
 }
 
 // Twelve threads on one CPU: whoever spins at a barrier keeps those away that it waits for.
