@@ -42,6 +42,16 @@ TEST(AboveFloorTest, ARoundIsComparedWithItsOwnReading) {
   EXPECT_EQ(AboveFloorOf(samples), State::kFail);
 }
 
+TEST(AboveFloorTest, TheBandIsATenth) {
+  DepthSamples samples = Rounds(8);
+  for (measure::PairedRound& round : samples.rounds) round.limit = 20;
+  for (const auto& [a, b, state] : {std::tuple(1.0, 0.91, State::kPass), std::tuple(1.0, 0.89, State::kFail),
+                                    std::tuple(0.91, 1.0, State::kPass), std::tuple(0.89, 1.0, State::kFail)}) {
+    for (measure::PairedRound& round : samples.rounds) Set(round, 20, a, b);
+    EXPECT_EQ(AboveFloorOf(samples), state) << a << " " << b;
+  }
+}
+
 TEST(AboveFloorTest, OfFewReadingsNothingIsKnown) {
   DepthSamples samples = Rounds(8);
   for (measure::PairedRound& round : samples.rounds) Set(round, 20, 0.5, 0.5);
