@@ -95,6 +95,18 @@ std::string Chosen(const std::string& line) {
   return open == std::string::npos || close == std::string::npos ? line : line.substr(open + 1, close - open - 1);
 }
 
+// Of every second a real-time thread may compute so many microseconds, on some kernels even where nobody else wants the
+// CPU. Nullopt: this thread is none, or may compute all the time.
+std::optional<double> RealTimeShare(const std::string& root) {
+  const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  if (policy != SCHED_FIFO && policy != SCHED_RR) return std::nullopt;
+  double runtime_us = -1, period_us = 0;
+  std::ifstream(root + "/proc/sys/kernel/sched_rt_runtime_us") >> runtime_us;
+  std::ifstream(root + "/proc/sys/kernel/sched_rt_period_us") >> period_us;
+  if (runtime_us < 0 || runtime_us >= period_us) return std::nullopt;
+  return runtime_us / period_us;
+}
+
 // The folders of this process's threads.
 std::vector<std::filesystem::path> Threads(const std::string& root) {
   std::vector<std::filesystem::path> folders;
@@ -274,7 +286,7 @@ double PressureOf(const std::string& line) {
   return at == std::string::npos ? 0 : std::atof(line.c_str() + at + kAverage.size());
 }
 
-std::vector<std::string> DoubtsOf(const Environment& environment) {
+std::vector<std::string> DoubtsOf(const Environment& environment, const std::optional<double>& real_time_share) {
   constexpr double kMostPressure = 10;
   const auto cpus = static_cast<double>(environment.affinity.size());
   std::vector<std::string> doubts;
@@ -287,6 +299,11 @@ std::vector<std::string> DoubtsOf(const Environment& environment) {
   }
   if (environment.load_1m > cpus + 1) {
     doubts.push_back(fmt::format("{:.1f} threads wanted {:.0f} CPUs in the last minute", environment.load_1m, cpus));
+  }
+  if (real_time_share) {
+    doubts.push_back(fmt::format(
+        "the kernel may stop real-time threads for {:.0f} % of the time (sched_rt_runtime_us): nice, not chrt",
+        100 * (1 - *real_time_share)));
   }
   if (environment.governor == "powersave") doubts.emplace_back("the governor powersave keeps clocks low");
   if (environment.huge_pages == "never") doubts.emplace_back("huge pages are off: more misses of the TLB");
@@ -309,7 +326,7 @@ Environment ReadEnvironment(const std::string& root) {
   environment.pressure_percent = PressureOf(FirstLine(root + "/proc/pressure/cpu"));
   environment.mhz = std::atof(FieldOf(root + "/proc/cpuinfo", "cpu MHz").c_str());
   environment.date = UtcNow();
-  environment.doubts = DoubtsOf(environment);
+  environment.doubts = DoubtsOf(environment, RealTimeShare(root));
   return environment;
 }
 

@@ -1,6 +1,7 @@
 #include "measure/environment.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <filesystem>
 #include <string_view>
@@ -58,6 +59,22 @@ TEST(EnvironmentTest, NoQuotaIsZero) {
   machine.Put("proc/self/cgroup", "0::/\n");
   machine.Put("sys/fs/cgroup/cpu.max", "max 100000\n");
   EXPECT_EQ(ReadEnvironment(machine.root()).quota_cpus, 0);
+}
+
+TEST(EnvironmentTest, TheStopOfRealTimeThreadsIsADoubt) {
+  const FakeMachine machine("real_time");
+  machine.Put("proc/sys/kernel/sched_rt_period_us", "1000000\n");
+  machine.Put("proc/sys/kernel/sched_rt_runtime_us", "950000\n");
+  const auto doubts = [&] { return ReadEnvironment(machine.root()).doubts; };
+  const sched_param none{}, least{.sched_priority = 1};
+  ASSERT_EQ(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+  EXPECT_TRUE(doubts().empty());
+  if (sched_setscheduler(0, SCHED_FIFO, &least) != 0) GTEST_SKIP() << "real-time priority is not allowed here";
+  ASSERT_EQ(doubts().size(), 1U);
+  EXPECT_NE(doubts()[0].find("5 % of the time"), std::string::npos) << doubts()[0];
+  machine.Put("proc/sys/kernel/sched_rt_runtime_us", "-1\n");
+  EXPECT_TRUE(doubts().empty());
+  sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
 TEST(EnvironmentTest, CausesAreNamedAndQuietIsSilent) {

@@ -68,10 +68,17 @@ Table BesideTable(const Comparison& comparison) {
 }
 
 std::string PairedSentence(const audit::PairedTokens& paired) {
+  std::string disturbed;
+  if (paired.left_out > 0) {
+    disturbed = fmt::format(" {} more are left out: one of the programs was kept from computing.", paired.left_out);
+  } else if (paired.disturbed > 0) {
+    disturbed = fmt::format(" In {} of them one of the programs was kept from computing: too few others are left.",
+                            paired.disturbed);
+  }
   return fmt::format(
-      "In turns, {}: B's token takes {} times as long as A's ({} to {}, 95 %), A is faster in {} of {} pairs.",
+      "In turns, {}: B's token takes {} times as long as A's ({} to {}, 95 %), A is faster in {} of {} pairs.{}",
       paired.basis, Decimal(paired.ratio.estimate, 2), Decimal(paired.ratio.low, 2), Decimal(paired.ratio.high, 2),
-      paired.ours_faster, paired.pairs);
+      paired.ours_faster, paired.pairs, disturbed);
 }
 
 std::string One(const Comparison& comparison, std::string_view format) {
@@ -120,6 +127,8 @@ Json ComparisonJson(const Comparison& comparison) {
   for (const audit::PairedTokens& one : comparison.paired) {
     paired.push_back({{"basis", one.basis},
                       {"pairs", one.pairs},
+                      {"left_out", one.left_out},
+                      {"disturbed", one.disturbed},
                       {"ours_faster", one.ours_faster},
                       {"ratio", one.ratio.estimate},
                       {"ratio_low", one.ratio.low},

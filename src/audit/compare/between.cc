@@ -26,8 +26,8 @@ Result<Between> MeasureBetween(const Peer& peer, const model::Model& model, cons
   timing.cold_bytes = options.cold_bytes;
   timing.between = [&]() -> Result<void> {
     if (options.cancelled && options.cancelled()) return Fail(Code::kInterrupted, "compare", "Ctrl-C");
-    BOLTBEAM_ASSIGN(const double ns, PeerTokenNs(peer, path, options.run));
-    windows.push_back(ns);
+    BOLTBEAM_ASSIGN(const PeerWindow window, RunPeerWindow(peer, path, options.run));
+    windows.push_back(window.token_ns);
     return {};
   };
   BOLTBEAM_ASSIGN(const std::vector<TimedOperation> operations, PeerOperations(peer, path, timing));

@@ -1,12 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "audit/compare/attribution.h"
 #include "audit/compare/comparison.h"
-#include "audit/compare/live.h"
 #include "audit/compare/matching.h"
 #include "audit/compare/peer.h"
 #include "audit/compare/stored.h"
@@ -234,110 +232,6 @@ TEST(Matching, QueriesAndKeysOfOneShapeAreRotatedBoth) {
       {Timed("ROPE", "name=q,type=f32,ne=[64,4,1,1],op_params=[1],sources=f32[64,4,1,1],i32[1,1,1,1]", 2)}, *model, 0);
   ASSERT_EQ(matching.regions.size(), 1U);
   EXPECT_EQ(matching.regions.front().calls, 2 * sizes.layers);
-}
-
-LiveFindings Findings() {
-  LiveFindings findings;
-  findings.account.token = {.now_ns = 1000,
-                            .floor_ns = 500,
-                            .lost_ns = 400,
-                            .gaps_ns = 90,
-                            .unaccounted_ns = 10,
-                            .wait_ns = 60,
-                            .host_ns = 30};
-  Part down, norm;
-  down.role = "ffn_down";
-  down.format = "Q4_K";
-  down.now_ns = 700;
-  norm.role = "norm";
-  norm.format = "F32";
-  norm.now_ns = 200;
-  findings.account.parts = {down, norm};
-  findings.one_thread = {{1020, 1010, 1030}, {2000, 2000, 2000}};
-  findings.fastest = {{600, 600, 600}, {900, 900, 900}};
-  findings.theirs_repacked_ns = 1600;
-  findings.threads = 2;
-  findings.matching.regions = {{"ffn_down", "Q4_K", 4, 1500, 4000, 1200},
-                               {"norm", "", 9, 100, 10, 100},
-                               {"attn_qo", "residual", 2, 300, 8, 300}};
-  findings.matching.unmatched_ns = 20;
-  findings.matching.unmatched = {"DUP"};
-  return findings;
-}
-
-TEST(Live, RegionsTermsAndResidualMakeTheDifference) {
-  const LiveFindings findings = Findings();
-  const Comparison comparison = CompareLive(findings, "llama.cpp");
-  EXPECT_NEAR(comparison.DifferenceNs(), 1020 - 2000, 1e-9);
-  ASSERT_EQ(comparison.paired.size(), 2U);
-  EXPECT_EQ(comparison.paired[0].pairs, findings.one_thread.ours_ns.size());
-  EXPECT_EQ(comparison.paired[0].ours_faster, comparison.paired[0].pairs);
-  EXPECT_NEAR(comparison.paired[0].ratio.estimate, 2000.0 / 1020, 0.05);
-  EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1500 - 100 - 300 - 20), 1e-9);
-  EXPECT_NEAR(TieOut(findings), 1920.0 / 2000 - 1, 1e-9);
-  EXPECT_FALSE(comparison.regions.back().in_ours);
-  EXPECT_NEAR(*comparison.beside[0].theirs_ns, -300, 1e-9);  // hot
-  EXPECT_NEAR(*comparison.beside[1].theirs_ns, -400, 1e-9);
-  EXPECT_NEAR(*comparison.beside[2].theirs_ns, -700, 1e-9);
-  EXPECT_NEAR(*comparison.beside[2].ours_ns, -420, 1e-9);
-  EXPECT_NE(comparison.Sentence().find("boltbeam wins in ffn_down Q4_K (0.8 µs)"), std::string::npos)
-      << comparison.Sentence();
-  EXPECT_NE(comparison.Sentence().find("llama.cpp wins in norm F32 (0.1 µs)"), std::string::npos);
-}
-
-TEST(Live, TiesOutAgainstTheTokensAmongItsParts) {
-  LiveFindings findings = Findings();
-  findings.among_parts_ns = {1800, 2000};
-  EXPECT_NEAR(TieOut(findings), 1920.0 / 1900 - 1, 1e-9);
-  const Comparison comparison = CompareLive(findings, "llama.cpp");
-  const auto term = [&](const std::string& name) { return *std::ranges::find(comparison.terms, name, &Term::name); };
-  EXPECT_NEAR(*term("parts to windows").theirs_ns, 100, 1e-9);
-  EXPECT_NEAR(comparison.ResidualNs(), -(1900 - 1920), 1e-9);  // what is left is its token among them less its parts
-  EXPECT_TRUE(term("account to windows").IsWithinBudget());
-  EXPECT_NEAR(term("account to windows").budget_ns.value_or(0), 102, 1e-9);
-  findings.account.token.now_ns = 1200;  // 180 beyond its windows
-  const Comparison moved = CompareLive(findings, "llama.cpp");
-  const auto account = std::ranges::find(moved.terms, "account to windows", &Term::name);
-  EXPECT_FALSE(account->IsWithinBudget());
-  EXPECT_NE(account->note.find("beyond the budget of 10 %"), std::string::npos);
-}
-
-// 1920 of 2000 are parts; the skeleton takes 70 beyond its own.
-TEST(Live, WhatIsBetweenOperationsJoinsThePartsInTheTieOut) {
-  LiveFindings findings = Findings();
-  findings.between = Between{270, 200};
-  EXPECT_NEAR(PartsTieOut(findings), 1920.0 / 2000 - 1, 1e-9);
-  EXPECT_NEAR(TieOut(findings), 1990.0 / 2000 - 1, 1e-9);
-  const Comparison comparison = CompareLive(findings, "llama.cpp");
-  EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1920 - 70), 1e-9);
-  const auto term = std::ranges::find(comparison.terms, "between operations", &Term::name);
-  ASSERT_NE(term, comparison.terms.end());
-  EXPECT_NEAR(term->theirs_ns.value_or(0), 70, 1e-9);
-  const std::string text = report::CompareReport({&comparison, 1}, "text");
-  for (const char* shown : {"between operations", "Its parts alone,", "are 96.0 %", "are 99.5 %"}) {
-    EXPECT_NE(text.find(shown), std::string::npos) << shown << " in " << text;
-  }
-  const json shown = json::parse(report::CompareReport({&comparison, 1}, "json"));
-  EXPECT_NE(std::ranges::find_if(
-                shown["terms"],
-                [](const json& row) { return row["term"] == "between operations" && row["theirs_ns"] == 70.0; }),
-            shown["terms"].end());
-  EXPECT_NEAR(shown["parts_alone"].get<double>(), 0.96, 1e-9);
-  EXPECT_NEAR(shown["parts_and_between"].get<double>(), 0.995, 1e-9);
-}
-
-TEST(Live, WithoutASkeletonWhatIsBetweenIsUnknownAndInTheResidual) {
-  LiveFindings findings = Findings();
-  findings.between_unknown = "no room";
-  EXPECT_EQ(TieOut(findings), PartsTieOut(findings));
-  const Comparison comparison = CompareLive(findings, "llama.cpp");
-  const auto term = std::ranges::find(comparison.terms, "between operations", &Term::name);
-  ASSERT_NE(term, comparison.terms.end());
-  EXPECT_FALSE(term->theirs_ns);
-  EXPECT_EQ(term->note, "unknown: no room");
-  EXPECT_NEAR(comparison.ResidualNs(), -(2000 - 1920), 1e-9);
-  EXPECT_FALSE(comparison.parts_and_between);
-  EXPECT_NE(report::CompareReport({&comparison, 1}, "text").find("unknown (no room)"), std::string::npos);
 }
 
 }  // namespace

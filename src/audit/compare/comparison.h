@@ -37,6 +37,9 @@ struct Term {
 struct PairedTokens {
   std::string basis;  // "one thread each, its weights not repacked"
   std::size_t pairs = 0, ours_faster = 0;
+  // Pairs in which one of the programs was kept from computing: left out, or among `pairs` where too few others are
+  // left.
+  std::size_t left_out = 0, disturbed = 0;
   measure::Interval ratio;  // B's time over A's
 };
 

@@ -1,6 +1,7 @@
 #include "audit/compare/peer.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "base/shell.h"
 #include "base/temporary_folder.h"
 #include "base/ticks.h"
+#include "measure/environment.h"
 #include "measure/printed_rate.h"
 
 namespace boltbeam::audit {
@@ -47,6 +49,24 @@ Result<std::string> RunPeer(const std::string& command) {
   if (output) return output;
   return Fail(Code::kPeerFailed, output.error().where, output.error().found,
               "a run that succeeds; its messages are above");
+}
+
+// Of the programs that this process ran and awaited.
+double ChildrenCpuNs() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto ns = [](const timeval& time) {
+    return 1e9 * static_cast<double>(time.tv_sec) + 1e3 * static_cast<double>(time.tv_usec);
+  };
+  return ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
+// A program of one thread that computed all the time: what its CPU time lacks it waited.
+bool WasDisturbed(double wall_ns, double cpu_ns) {
+  measure::Counters counters;
+  counters.waits_known = true;
+  counters.waited_ns = static_cast<std::uint64_t>(std::max(0.0, wall_ns - cpu_ns));
+  return measure::CausesBetween({}, counters, wall_ns).any();
 }
 
 // Times the lines of a token's operations, each process with a window of tokens before it.
@@ -200,14 +220,21 @@ Result<Peer> FindPeer(const std::string& where) {
   return Fail(Code::kPeerMissing, "PATH", "no llama-bench", "llama.cpp installed, or --peer FOLDER, or --command CMD");
 }
 
-Result<double> PeerTokenNs(const Peer& peer, const std::string& model, const PeerRun& run) {
+Result<PeerWindow> RunPeerWindow(const Peer& peer, const std::string& model, const PeerRun& run) {
+  const double cpu_before_ns = ChildrenCpuNs();
+  const std::uint64_t begin = base::MonotonicNs();
   BOLTBEAM_ASSIGN(const std::string output,
                   RunPeer(fmt::format("{} -m {} -t {} -p 0 -n {} -d {} -r 1 --repack {} -o json 2>/dev/null",
                                       base::ShellQuoted(peer.bench), base::ShellQuoted(model), run.threads, run.tokens,
                                       run.depth, run.repack ? 1 : 0)));
+  const auto wall_ns = static_cast<double>(base::MonotonicNs() - begin);
+  PeerWindow window;
+  if (run.threads == 1) window.disturbed = WasDisturbed(wall_ns, ChildrenCpuNs() - cpu_before_ns);
   BOLTBEAM_ASSIGN(const imports::Imported imported, imports::ImportText("llama-bench", output));
   for (const imports::Rate& rate : imported.rates) {
-    if (rate.tok_s && *rate.tok_s > 0) return kNsPerSecond / *rate.tok_s;
+    if (!rate.tok_s || *rate.tok_s <= 0) continue;
+    window.token_ns = kNsPerSecond / *rate.tok_s;
+    return window;
   }
   return Fail(Code::kPeerFailed, "llama-bench", "no rate", "tokens per second in its JSON");
 }

@@ -32,8 +32,16 @@ struct PeerRun {
   [[nodiscard]] std::uint64_t Positions() const { return depth + (tokens + 1) / 2; }
 };
 
-/// Nanoseconds of a token, mean over the run; one process that loads the model. kPeerFailed: what it said.
-Result<double> PeerTokenNs(const Peer& peer, const std::string& model, const PeerRun& run);
+/// One window of its tokens.
+struct PeerWindow {
+  double token_ns = 0;  // the mean
+  // For more than a fiftieth of its process's time its one thread had no CPU; nullopt: not known, as of several
+  // threads.
+  std::optional<bool> disturbed = {};
+};
+
+/// One process that loads the model and times a window. kPeerFailed: what it said.
+Result<PeerWindow> RunPeerWindow(const Peer& peer, const std::string& model, const PeerRun& run);
 
 /// Nanoseconds of a token by a command of the user's that prints a rate.
 Result<double> CommandTokenNs(const std::string& command);

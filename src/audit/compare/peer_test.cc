@@ -44,9 +44,9 @@ TEST(Peer, IsFoundByFolderAndByProgram) {
   EXPECT_TRUE(by_folder->operations.empty());
   const auto by_program = FindPeer(fake.folder() + "/llama-bench");
   ASSERT_TRUE(by_program);
-  const auto token = PeerTokenNs(*by_program, "m.gguf", {});
-  ASSERT_TRUE(token) << token.error().Message();
-  EXPECT_NEAR(*token, 2e7, 1);
+  const auto window = RunPeerWindow(*by_program, "m.gguf", {});
+  ASSERT_TRUE(window) << window.error().Message();
+  EXPECT_NEAR(window->token_ns, 2e7, 1);
   const auto parts = PeerOperations(*by_program, "m.gguf", {});
   ASSERT_FALSE(parts);
   EXPECT_EQ(parts.error().code, Code::kPeerMissing);
@@ -59,12 +59,26 @@ TEST(Peer, FailuresSayWhat) {
   const FakePeer broken("echo nothing\nexit 3\n");
   const auto peer = FindPeer(broken.folder());
   ASSERT_TRUE(peer);
-  const auto token = PeerTokenNs(*peer, "m.gguf", {});
-  ASSERT_FALSE(token);
-  EXPECT_EQ(token.error().code, Code::kPeerFailed);
-  EXPECT_NE(token.error().found.find("exit status 3"), std::string::npos);
+  const auto window = RunPeerWindow(*peer, "m.gguf", {});
+  ASSERT_FALSE(window);
+  EXPECT_EQ(window.error().code, Code::kPeerFailed);
+  EXPECT_NE(window.error().found.find("exit status 3"), std::string::npos);
   EXPECT_NEAR(*CommandTokenNs("echo 'rate: 200 tok/s 100'"), 1e7, 1);
   EXPECT_EQ(CommandTokenNs("echo none").error().code, Code::kPeerFailed);
+}
+
+TEST(Peer, AWindowWithoutACpuIsDisturbed) {
+  const FakePeer fake(std::string("sleep 0.2\n") + kBenchJson);
+  const auto peer = FindPeer(fake.folder());
+  ASSERT_TRUE(peer);
+  PeerRun run;
+  const auto one = RunPeerWindow(*peer, "m.gguf", run);
+  ASSERT_TRUE(one);
+  EXPECT_TRUE(one->disturbed.value_or(false));
+  run.threads = 2;
+  const auto two = RunPeerWindow(*peer, "m.gguf", run);
+  ASSERT_TRUE(two);
+  EXPECT_FALSE(two->disturbed) << "of several threads it is not known";
 }
 
 TEST(Peer, PartsComeFromItsOwnTestPrograms) {
