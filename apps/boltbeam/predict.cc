@@ -29,6 +29,7 @@ struct Arguments {
   bool is_unseen = false, is_checked = false, no_record = false;
   RunnerFlags runners;
   lab::VisitOptions visit;
+  std::uint32_t passes = 1;
 };
 
 Result<lab::ModelFacts> FactsOf(const Arguments& arguments, const std::string& model) {
@@ -170,7 +171,7 @@ Result<void> Predict(const Globals& globals, const Arguments& arguments) {
   NoteWarnings(arguments, subjects);
   std::unique_ptr<ForecastCheck> check;
   if (arguments.is_checked) {
-    BOLTBEAM_ASSIGN(check, ForecastCheck::Create(globals, arguments.runners, arguments.visit));
+    BOLTBEAM_ASSIGN(check, ForecastCheck::Create(globals, arguments.runners, arguments.visit, arguments.passes));
     for (const report::ForecastSubject& subject : subjects) BOLTBEAM_TRY(check->Accept(subject));
   }
   if (!is_stated && !arguments.no_record) BOLTBEAM_TRY(Record(globals, subjects));
@@ -213,7 +214,10 @@ void AddPredict(CLI::App& app, Globals& globals) {
                     "Each model by the line of the other models: its own rows are left out (leave-one-out)");
   command->add_flag("--check", arguments->is_checked,
                     "Run the models then, when all is foretold, and record the misses");
-  command->add_option("--seconds", arguments->visit.seconds, "Of windows, at each depth that is checked")
+  command->add_option("--passes", arguments->passes, "Visits of each model that is checked, in turns up and down")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--seconds", arguments->visit.seconds, "Of windows, at each visit of a check")
       ->check(NumberFrom(0.01, 600))
       ->capture_default_str();
   command->add_flag("--no-record", arguments->no_record, "Write nothing to the ledger");
