@@ -103,6 +103,12 @@ TEST_F(JudgeProgram, AFreshProcessFindsItAgain) {
   }
 }
 
+TEST_F(JudgeProgram, ALossThatNobodyRepeatedRefutesNothing) {
+  const ProgramOutcome judged = Judge(Model() + " --b without=gate-in-registers+norm-in-consumer+qkv-one-space" +
+                                      " -t 1 -d 0 --budget 0.5s --confirm 0 -o json");
+  EXPECT_NE(nlohmann::json::parse(judged.output).at("verdict"), "refute") << judged.output;
+}
+
 TEST_F(JudgeProgram, APlansFileIsASide) {
   const std::string file = (folder_ / "plan.json").string();
   search::PlanFile plan;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments.h"
+#include "base/hash.h"
 #include "base/json_members.h"
 #include "base/paths.h"
 #include "base/shell.h"
@@ -16,6 +17,7 @@
 #include "judge/samples.h"
 #include "judge_sides.h"
 #include "ledger/ledger.h"
+#include "ledger/reopen.h"
 #include "ledger_commands.h"
 #include "measure/bench.h"
 #include "report/judge_format.h"
@@ -85,6 +87,7 @@ class Memory {
     if (!ledger_) return {};
     ledger::Prediction prediction;
     prediction.subject = SubjectOf(arguments, found);
+    BOLTBEAM_TRY(TellRefutation(prediction.subject));
     prediction.quantity = "ratio";
     std::optional<Expected> expected;
     if (!arguments.prediction.empty()) {
@@ -124,6 +127,7 @@ class Memory {
     ledger::Verdict verdict = judge::ToVerdict(judgement, judged.run, thresholds, context);
     verdict.details["placement"] = arguments.placement;
     verdict.details["swap_load"] = arguments.swap_load;
+    BOLTBEAM_ASSIGN(verdict.environment["program_sha256"], base::Sha256OfFile("/proc/self/exe"));
     verdict.details["threads"] = judged.subject.threads;
     verdict.details["sides"] = {{"a", judged.subject.a.parts}, {"b", judged.subject.b.parts}};
     if (!judged.processes.is_null()) verdict.details["processes"] = judged.processes;
@@ -132,6 +136,16 @@ class Memory {
   }
 
  private:
+  Result<void> TellRefutation(const ledger::Subject& subject) {
+    BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(*ledger_));
+    BOLTBEAM_ASSIGN(const std::optional<ledger::Refutation> standing,
+                    ledger::FindRefutation(index, subject.candidate, subject.chip, subject.shape));
+    if (standing && standing->verdict.subject.model_hash == subject.model_hash) {
+      Note(fmt::format("note: record {} refuted this candidate: {}", standing->row.seq, standing->verdict.reason));
+    }
+    return {};
+  }
+
   /// Its interval, as much wider on either side as two sessions of the same sides differ.
   Result<std::optional<Expected>> OfLastVerdict(const ledger::Subject& subject) {
     BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(*ledger_));
@@ -142,7 +156,7 @@ class Memory {
     BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
     for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
       const auto verdict = ledger::VerdictFrom(row->payload);
-      if (!verdict || !verdict->ratio || verdict->subject.baseline != subject.baseline) continue;
+      if (!verdict || verdict->refused || !verdict->ratio || verdict->subject.baseline != subject.baseline) continue;
       if (verdict->subject.model_hash != subject.model_hash) continue;
       return Expected{*verdict->ratio_low * (1 - kSame), *verdict->ratio_high * (1 + kSame)};
     }

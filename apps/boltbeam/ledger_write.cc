@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/json_members.h"
 #include "ledger/index.h"
 #include "ledger/merge.h"
 #include "ledger/repair.h"
@@ -37,9 +38,10 @@ std::string Describe(const ledger::Repaired& repaired) {
   text += fmt::format("  {} records stay; {} bytes were cut at byte {}\n", repaired.records, repaired.cut_bytes,
                       repaired.cut_at_byte);
   if (repaired.whole_records > 0) {
-    text +=
-        fmt::format("  {} whole records lie behind the damage, in what was cut: import a sound copy, or read them\n",
-                    repaired.whole_records);
+    text += fmt::format(
+        "  {} whole records lie behind the damage, in what was cut: read them there; an export that was made before "
+        "goes into a ledger of its own (import, with another --home)\n",
+        repaired.whole_records);
   }
   if (!repaired.kept.empty()) text += fmt::format("  kept: blobs/{}\n", repaired.kept);
   if (!repaired.kept_anchor.empty()) text += fmt::format("  its anchor: blobs/{}\n", repaired.kept_anchor);
@@ -57,9 +59,16 @@ Result<void> Repair(const Globals& globals, const std::string& writer) {
 Result<void> Reopen(const Globals& globals, const ReopenArguments& arguments) {
   BOLTBEAM_ASSIGN(ledger::Ledger memory, OpenLedger(globals));
   BOLTBEAM_ASSIGN(ledger::Index index, OpenIndex(memory));
-  BOLTBEAM_ASSIGN(const ledger::Receipt receipt, ledger::Reopen(memory, index, arguments.id, arguments.reason));
-  return WriteOutput(
-      globals, fmt::format("record {}: it may be searched and judged again; nothing is promoted by it\n", receipt.seq));
+  BOLTBEAM_ASSIGN(const ledger::Row row, index.Find(arguments.id));
+  BOLTBEAM_ASSIGN(const std::vector<ledger::Receipt> receipts,
+                  ledger::Reopen(memory, index, arguments.id, arguments.reason));
+  std::string text;
+  for (const ledger::Receipt& receipt : receipts)
+    text += fmt::format("{}{}", text.empty() ? "record " : ", ", receipt.seq);
+  text += ": it may be searched and judged again; nothing is promoted by it\n";
+  const std::string command = base::TextOf(row.payload.value("details", nlohmann::json::object()), "command");
+  if (!command.empty()) text += fmt::format("it was judged by: boltbeam {}\n", command);
+  return WriteOutput(globals, text);
 }
 
 Result<void> Export(const Globals& globals, const ExportArguments& arguments) {

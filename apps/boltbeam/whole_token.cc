@@ -56,7 +56,12 @@ Result<std::optional<Whole>> WholeTokens::JudgedBefore(const Side& a, const Side
   const std::string baseline = fmt::format("{}", fmt::join(a, " "));
   BOLTBEAM_ASSIGN(const std::vector<ledger::Row> rows, index.List(filter));
   BOLTBEAM_ASSIGN(const std::vector<ledger::Refutation> standing, ledger::StandingRefutations(index, {}));
+  filter.kind = ledger::Kind::kReopening;
+  BOLTBEAM_ASSIGN(const std::vector<ledger::Row> reopenings, index.List(filter));
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    const bool is_reopened =
+        std::ranges::any_of(reopenings, [&](const ledger::Row& one) { return ledger::IsBefore(*row, one); });
+    if (is_reopened) continue;  // whoever opened it wants it judged anew, whatever was said before
     const auto verdict = ledger::VerdictFrom(row->payload);
     if (!verdict || verdict->subject.baseline_words != baseline || !verdict->ratio) continue;
     if (verdict->subject.model_hash != HeaderHash(model_) || DepthsOf(*verdict) != depths) continue;

@@ -84,7 +84,9 @@ Condition NoRegression(const std::vector<DepthFinding>& depths, double bound) {
     }
     if (!(ratio.high <= 1 + bound) && condition.state == State::kPass) {
       condition.state = State::kUnknown;
-      condition.detail = fmt::format("depth {}: {} is not excluded", finding.depth, Percent(ratio.high - 1));
+      condition.detail = std::isfinite(ratio.high)
+                             ? fmt::format("depth {}: {} is not excluded", finding.depth, Percent(ratio.high - 1))
+                             : fmt::format("depth {}: no round that nothing spoiled", finding.depth);
     }
   }
   return condition;
@@ -158,9 +160,9 @@ void RuleInOrder(Judgement& judgement, const Findings& findings, const Threshold
     return Rule(judgement, Ruling::kInconclusive, detail(unknown));
   }
   if (is(kNoRegression, State::kFail)) {
-    if (is(kRepeated, State::kFail))
-      return Rule(judgement, Ruling::kInconclusive, "slower once, but " + detail(kRepeated));
-    return Rule(judgement, Ruling::kRefute, "slower, " + detail(kNoRegression));
+    const std::string slower = "slower, " + detail(kNoRegression);
+    if (is(kRepeated, State::kPass)) return Rule(judgement, Ruling::kRefute, slower);
+    return Rule(judgement, Ruling::kInconclusive, slower + "; " + detail(kRepeated));
   }
   const bool all_equivalent =
       std::ranges::all_of(findings.depths, [](const auto& finding) { return finding.paired.equivalent; });

@@ -63,6 +63,7 @@ ledger::Verdict ToVerdict(const Judgement& judgement, const Run& run, const Thre
   verdict.ruling = judgement.ruling;
   verdict.conditions = judgement.conditions;
   verdict.reason = judgement.reason;
+  verdict.refused = judgement.refused;
   verdict.tier = judgement.ruling == Ruling::kPromote ? judgement.tier : "";
   verdict.off_switch = context.off_switch;
   verdict.prediction = context.prediction;

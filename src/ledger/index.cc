@@ -284,6 +284,8 @@ Result<std::vector<Row>> Index::Refutations(const std::string& candidate, const 
 
 Result<std::vector<Row>> Index::StandingRefutations() { return Select(kStanding, {}, 0); }
 
+bool IsBefore(const Row& a, const Row& b) { return a.writer == b.writer ? a.seq < b.seq : a.time <= b.time; }
+
 Result<Record> LoadRecord(const Ledger& ledger, const Row& row) {
   const std::string path = ChainPath(ledger.options().folder, row.writer);
   BOLTBEAM_ASSIGN(OpenFile file, OpenFile::Open(*ledger.options().files, path, Access::kRead));

@@ -23,6 +23,9 @@ struct Row {
   std::uint64_t offset = 0, size_bytes = 0;  // of the line in its chain
 };
 
+/// In one chain the order is certain; between two, only the clocks can tell.
+bool IsBefore(const Row& a, const Row& b);
+
 /// Empty fields ask for nothing.
 struct Filter {
   std::optional<Kind> kind;

@@ -114,6 +114,13 @@ TEST_F(LedgerMemory, ARefutedCandidateStaysOutUntilItIsReopened) {
   promoted.verdict = "promote";
   EXPECT_TRUE(index.List(promoted)->empty());
   EXPECT_EQ(everywhere.seq, 2U);
+  // All that stands against the candidate is opened at once, whichever of its refutations is named.
+  const Receipt again = *here_.AppendVerdict(Refutation("twice"));
+  ASSERT_TRUE(here_.AppendVerdict(Refutation("twice")));
+  index = IndexOf(here_);
+  EXPECT_EQ(Reopen(here_, index, again.hash, "a new lowering")->size(), 2U);
+  index = IndexOf(here_);
+  EXPECT_FALSE(*IsRefuted(index, "twice", "chip", "shape"));
 
   ASSERT_TRUE(there_.AppendVerdict(Refutation("idea")));  // judged again, elsewhere, and refuted again
   index = IndexOf(here_);
@@ -178,6 +185,19 @@ TEST_F(LedgerMemory, AVerdictAnswersAPredictionOfItsRatio) {
   ASSERT_TRUE(here_.AppendVerdict(verdict));
   Index index = IndexOf(here_);
   EXPECT_EQ(ScorePredictions(index)->by_method.at({"judge", "ratio"}).hits, 1U);
+}
+
+TEST_F(LedgerMemory, ARefusedMeasurementAnswersNothing) {
+  Prediction prediction = MarkedPrediction("judge");
+  prediction.quantity = "ratio";
+  prediction.value = 0.9, prediction.low = 0.8, prediction.high = 1.0;
+  Verdict verdict = MarkedVerdict("refused");
+  verdict.prediction = here_.AppendPrediction(prediction)->hash;
+  verdict.ratio = 0.95, verdict.ratio_low = 0.94, verdict.ratio_high = 0.96;
+  verdict.refused = true;
+  ASSERT_TRUE(here_.AppendVerdict(verdict));
+  Index index = IndexOf(here_);
+  EXPECT_EQ(ScorePredictions(index)->by_method.at({"judge", "ratio"}).answered, 0U);
 }
 
 TEST_F(LedgerMemory, FiguresAreComputedAgainFromTheSamples) {

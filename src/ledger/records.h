@@ -115,6 +115,7 @@ struct Verdict {
   std::vector<DepthRatio> depths;
   std::vector<Condition> conditions;
   std::string reason;
+  bool refused = false;    // the session's own measurement: its ratio stands for nothing
   std::string tier;        // "A", "B", or empty
   std::string off_switch;  // how it is turned off again
   std::string prediction;  // hash of the record that foretold it, or empty

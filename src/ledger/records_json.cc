@@ -66,6 +66,11 @@ class Reader {
     Count(key, number);
     if (Find(key) != nullptr) to = number;
   }
+  void Flag(const char* key, bool& to) {
+    const json* value = Find(key);
+    if (value != nullptr && value->is_boolean()) to = value->get<bool>();
+    if (value != nullptr && !value->is_boolean()) Wrong(key, *value);
+  }
   void Object(const char* key, json& to) {
     const json* value = Find(key);
     if (value != nullptr && value->is_object()) to = *value;
@@ -235,6 +240,7 @@ json ToJson(const Verdict& record) {
   if (record.ratio_low) value["ratio_low"] = *record.ratio_low;
   if (record.ratio_high) value["ratio_high"] = *record.ratio_high;
   if (record.smallest_difference) value["smallest_difference"] = *record.smallest_difference;
+  if (record.refused) value["refused"] = true;
   AddText(value, "outcome", record.outcome);
   AddText(value, "tier", record.tier);
   AddText(value, "off_switch", record.off_switch);
@@ -297,6 +303,7 @@ Result<Verdict> VerdictFrom(const json& payload) {
   const Result<Ruling> parsed = ParseRuling(ruling);
   if (!parsed) reader.Note(parsed.error());
   if (parsed) record.ruling = *parsed;
+  reader.Flag("refused", record.refused);
   reader.Text("outcome", record.outcome);
   reader.Number("ratio", record.ratio);
   reader.Number("ratio_low", record.ratio_low);

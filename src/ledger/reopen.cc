@@ -50,6 +50,10 @@ std::vector<std::string> KeyOf(const Verdict& verdict) {
           std::string(RulingName(verdict.ruling))};
 }
 
+bool IsSameCandidate(const Subject& a, const Subject& b) {
+  return a.candidate == b.candidate && a.chip == b.chip && a.model_hash == b.model_hash && a.shape == b.shape;
+}
+
 Truth TruthOf(bool value) { return value ? Truth::kTrue : Truth::kFalse; }
 
 Result<Refutation> RefutationOf(Row row, const Facts& now) {
@@ -110,7 +114,7 @@ Result<std::vector<Refutation>> StandingRefutations(Index& index, const Facts& n
   return refutations;
 }
 
-Result<Receipt> Reopen(Ledger& ledger, Index& index, const std::string& id, const std::string& reason) {
+Result<std::vector<Receipt>> Reopen(Ledger& ledger, Index& index, const std::string& id, const std::string& reason) {
   BOLTBEAM_ASSIGN(const Row row, index.Find(id));
   BOLTBEAM_ASSIGN(const std::vector<Row> standing, index.StandingRefutations());
   if (std::ranges::none_of(standing, [&](const Row& one) { return one.hash == row.hash; })) {
@@ -118,7 +122,14 @@ Result<Receipt> Reopen(Ledger& ledger, Index& index, const std::string& id, cons
   }
   BOLTBEAM_ASSIGN(const Record record, LoadRecord(ledger, row));
   BOLTBEAM_ASSIGN(const Verdict verdict, VerdictFrom(record.payload));
-  return ledger.AppendReopening({verdict.subject, row.hash, reason});
+  std::vector<Receipt> receipts;
+  for (const Row& one : standing) {
+    BOLTBEAM_ASSIGN(const Verdict other, VerdictFrom(one.payload));
+    if (!IsSameCandidate(other.subject, verdict.subject)) continue;
+    BOLTBEAM_ASSIGN(const Receipt receipt, ledger.AppendReopening({other.subject, one.hash, reason}));
+    receipts.push_back(receipt);
+  }
+  return receipts;
 }
 
 Result<Sightings> CountSightings(Index& index, const Verdict& verdict) {

@@ -36,9 +36,10 @@ Result<std::optional<Refutation>> FindRefutation(Index& index, const std::string
 Result<bool> IsRefuted(Index& index, const std::string& candidate, const std::string& chip, const std::string& shape);
 Result<std::vector<Refutation>> StandingRefutations(Index& index, const Facts& now);
 
-/// Lets a refuted idea be judged again. It promotes nothing: what it is worth, the next verdict says.
-/// kUsage: the record is no refutation, or is open already.
-Result<Receipt> Reopen(Ledger& ledger, Index& index, const std::string& id, const std::string& reason);
+/// Lets a refuted idea be judged again: a record for each standing refutation of that candidate on that chip, model and
+/// shape. It promotes nothing: what it is worth, the next verdict says. kUsage: the record is no refutation, or is open
+/// already.
+Result<std::vector<Receipt>> Reopen(Ledger& ledger, Index& index, const std::string& id, const std::string& reason);
 
 /// How often the same was said about the same candidate, model and shape on that chip, in every chain.
 struct Sightings {

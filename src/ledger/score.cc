@@ -16,7 +16,7 @@ std::optional<double> ActualOf(const Row& row, const Prediction& prediction) {
   }
   if (row.kind == Kind::kVerdict && prediction.quantity == "ratio") {
     const Result<Verdict> verdict = VerdictFrom(row.payload);
-    if (!verdict) return std::nullopt;
+    if (!verdict || verdict->refused) return std::nullopt;
     if (!prediction.depth) return verdict->ratio;
     for (const DepthRatio& at : verdict->depths) {
       if (at.depth == *prediction.depth) return at.ratio;
@@ -24,9 +24,6 @@ std::optional<double> ActualOf(const Row& row, const Prediction& prediction) {
   }
   return std::nullopt;
 }
-
-/// In one chain the order is certain; between two, only the clocks can tell.
-bool IsBefore(const Row& a, const Row& b) { return a.writer == b.writer ? a.seq < b.seq : a.time <= b.time; }
 
 }  // namespace
 

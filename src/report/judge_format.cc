@@ -109,12 +109,14 @@ std::string Method(const judge::Run& run, const JudgeSubject& subject) {
     margin = std::max(margin, finding.paired.margin);
     nothing_shown = nothing_shown && finding.paired.outcome == measure::Outcome::kNoDifference;
   }
+  const std::string shown = nothing_shown && std::isfinite(smallest)
+                                ? fmt::format("; one of {} would have been shown", Percent(smallest))
+                                : "";
   return Wrap(fmt::format(
       "B's time against A's in %, with an interval that is false in at most {} of sessions, over all depths and looks. "
-      "A difference within {} is not claimed{}. {:.0f} s, seed {}.",
-      Percent(rules.error_rate * static_cast<double>(run.samples.size()), 0), Percent(margin),
-      nothing_shown && std::isfinite(smallest) ? fmt::format("; one of {} would have been shown", Percent(smallest))
-                                               : "",
+      "{}{:.0f} s, seed {}.",
+      Percent(rules.error_rate * static_cast<double>(run.samples.size()), 0),
+      std::isfinite(margin) ? fmt::format("A difference within {} is not claimed{}. ", Percent(margin), shown) : "",
       run.seconds, subject.seed));
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "report/html.h"
 #include "report/ledger.h"
@@ -81,6 +82,27 @@ std::string CandidateText(const ledger::Subject& subject) {
   return fmt::format("{} ({})", subject.candidate_words, subject.candidate);
 }
 
+/// What it was held against, by its words where there are some.
+std::string AgainstText(const ledger::Subject& subject) {
+  const std::string& baseline = subject.baseline_words.empty() ? subject.baseline : subject.baseline_words;
+  return baseline;
+}
+
+std::string DepthsText(const ledger::Verdict& verdict) {
+  std::string text;
+  for (const ledger::DepthRatio& at : verdict.depths) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", at.depth);
+  }
+  return text;
+}
+
+/// "2026-12-01 05:29"
+std::string MinuteOf(const std::string& time) {
+  std::string minute = time.substr(0, 16);
+  if (minute.size() > 10) minute[10] = ' ';
+  return minute;
+}
+
 /// The first line, and the others below it; whole, however long they are.
 void AddBlock(std::string& text, const std::vector<std::string>& lines) {
   constexpr std::size_t kIndent = 2, kWidth = 80, kMost = 2000;
@@ -91,7 +113,12 @@ void AddBlock(std::string& text, const std::vector<std::string>& lines) {
 }
 
 Section VerdictSection(const LedgerReportData& data, LedgerForm form) {
-  Section section{"Verdicts", Table({{"candidate", "candidate", Align::kLeft},
+  Section section{"Verdicts", Table({{"record", "seq"},
+                                     {"date", "time", Align::kLeft},
+                                     {"candidate", "candidate", Align::kLeft},
+                                     {"against", "baseline", Align::kLeft},
+                                     {"model", "model", Align::kLeft},
+                                     {"depths", "depths", Align::kLeft},
                                      {"chip", "chip", Align::kLeft},
                                      {"verdict", "verdict", Align::kLeft},
                                      {"ratio", "ratio", Align::kLeft},
@@ -103,12 +130,17 @@ Section VerdictSection(const LedgerReportData& data, LedgerForm form) {
     const auto verdict = ledger::VerdictFrom(row.payload);
     if (!verdict) continue;
     const std::string seen = ledger::Describe(sightings.Of(*verdict)), conditions = ConditionsText(*verdict);
-    section.table.Add({Safe(CandidateText(verdict->subject), form), Safe(verdict->subject.chip, form),
+    const ledger::Subject& subject = verdict->subject;
+    const std::string against = AgainstText(subject), depths = DepthsText(*verdict);
+    section.table.Add({std::to_string(row.seq), MinuteOf(row.time), Safe(CandidateText(subject), form),
+                       Safe(against, form), Safe(subject.model, form), depths, Safe(subject.chip, form),
                        std::string(ledger::RulingName(verdict->ruling)), RatioText(*verdict), seen,
                        Safe(conditions, form), Safe(verdict->reason, form)});
     AddBlock(section.text,
-             {fmt::format("{} on {}", CandidateText(verdict->subject), verdict->subject.chip),
-              fmt::format("{} {}", ledger::RulingName(verdict->ruling), RatioText(*verdict)), "seen: " + seen,
+             {fmt::format("{}  {}  {}{} on {}", row.seq, MinuteOf(row.time), CandidateText(subject),
+                          against.empty() ? "" : " against " + against, subject.chip),
+              fmt::format("{} {}", ledger::RulingName(verdict->ruling), RatioText(*verdict)),
+              fmt::format("model: {}{}{}", subject.model, depths.empty() ? "" : "; depths: ", depths), "seen: " + seen,
               "conditions: " + (conditions.empty() ? "none" : conditions), "reason: " + verdict->reason});
     section.empty = false;
   }
@@ -121,6 +153,7 @@ Section RefutationSection(const LedgerReportData& data, LedgerForm form) {
                                                               {"shape", "shape", Align::kLeft},
                                                               {"condition", "condition", Align::kLeft},
                                                               {"come true", "holds", Align::kLeft}})};
+  std::set<std::vector<std::string>> shown;
   for (const ledger::Refutation& refutation : data.refutations) {
     const ledger::Subject& subject = refutation.verdict.subject;
     for (std::size_t i = 0; i < refutation.holds.size(); ++i) {
@@ -130,6 +163,8 @@ Section RefutationSection(const LedgerReportData& data, LedgerForm form) {
       const std::string holds = truth == ledger::Truth::kTrue    ? "YES"
                                 : truth == ledger::Truth::kFalse ? "no"
                                                                  : "unknown";
+      // The same candidate may have been refuted more than once.
+      if (!shown.insert({CandidateText(subject), subject.chip, shape, condition}).second) continue;
       section.table.Add({Safe(CandidateText(subject), form), Safe(subject.chip, form), Safe(shape, form),
                          Safe(condition, form), holds});
       AddBlock(section.text, {fmt::format("{} on {}, shape: {}", CandidateText(subject), subject.chip, shape),
