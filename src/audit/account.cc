@@ -169,8 +169,10 @@ Result<void> AddTimes(const AccountInput& input, const std::vector<std::size_t>&
   return {};
 }
 
+// What was asked for goes on coming while threads wait at the part's barriers: in many short launches that is much of
+// it.
 Result<void> RefuseFasterThanFloor(const Part& part, double band, double cached_share) {
-  const double slowest = part.now_ns + part.imbalance_ns;
+  const double slowest = part.now_ns + part.imbalance_ns + part.release_ns;
   if (slowest >= part.floor_ns * (1 - band) * (1 - cached_share)) return {};
   return Fail(Code::kMeasurementImpossible, fmt::format("{} {}", part.role, part.format),
               fmt::format("{:.1f} us, faster than its floor of {:.1f} us by more than the session's {:.1f} %",
