@@ -33,7 +33,7 @@ Result<PartPlan> PlanOf(const engine::Engine& engine, const model::Operation& op
   BOLTBEAM_ASSIGN(const kernel::WeightLayout layout, kernel::LayoutFor(*tensor.format, geometry));
   const double weights_per_byte = static_cast<double>(layout.elements) * layout.lanes / layout.block_bytes;
   plan.instructions_per_byte = now * weights_per_byte;
-  plan.ahead_bytes = static_cast<double>(geometry.prefetch_bytes);
+  plan.ahead_bytes = static_cast<double>(geometry.prefetch_bytes) / geometry.prefetch_every;
   kernel::GemvGeometry words = geometry;
   words.scales = kernel::ScaleForm::kWords;
   // Formats without scales, or whose scales have one form only, have no such point.

@@ -125,7 +125,7 @@ TEST(GemvTest, EveryFormatAndDotAgreesWithDoublePrecision) {
         Check({format, Dot::kDot4, lanes, columns, 2}, 19, 768);
         Check({format, Dot::kDot4Signed, lanes, columns, 1}, 19, 768);
         Check({format, Dot::kMaddHalves, lanes, columns, 1}, 19, 768);
-        if (format != "Q8_0") Check({format, Dot::kMaddBytes, lanes, columns, 1}, 19, 768);
+        Check({format, Dot::kMaddBytes, lanes, columns, 1}, 19, 768);
       }
     }
   }
@@ -135,36 +135,44 @@ TEST(GemvTest, EveryFormatAndDotAgreesWithDoublePrecision) {
 
 TEST(GemvTest, AGeometryThatOverflowsIsRefused) {
   const WeightLayout layout = LayoutFor(*formats::FindFormat("Q8_0"), 8).value();
-  EXPECT_EQ(BuildGemv(layout, {8, Dot::kMaddBytes, 1, 1, true, 0}, {8, 32}).error().code, Code::kKernelIllegal);
+  GemvGeometry deep{8, Dot::kMaddBytes, 1, 1, true, 0};
+  deep.depth = 9;  // pairs of a code's halves, of up to 15 x 127 each: eight fit in 16 bits
+  EXPECT_EQ(BuildGemv(layout, deep, {8, 32}).error().code, Code::kKernelIllegal);
   EXPECT_EQ(BuildGemv(layout, {8, Dot::kDot4, 1, 1, true, 0}, {8, 33}).error().code, Code::kKernelIllegal);
 }
 
-// Every line of a turn ahead once, each behind the load of its like: a core can have fewer under way than a block has.
+// Every line of a turn ahead once, or one of so many, each behind the load of its like: a core can have fewer under way
+// than a block has.
+void ExpectOneByOne(const char* name, std::uint16_t lanes, std::uint16_t every) {
+  SCOPED_TRACE(testing::Message() << name << ", " << lanes << " lanes, one of " << every);
+  VectorFacts facts{.lanes = lanes, .registers = 32, .has_dot4 = true, .has_madd_bytes = true};
+  facts.prefetch_bytes = 8192;
+  GemvGeometry geometry = DefaultGeometry(*formats::FindFormat(name), 4096, facts);
+  geometry.prefetch_every = every;
+  const auto layout = LayoutFor(*formats::FindFormat(name), geometry);
+  const auto program = BuildGemv(*layout, geometry, {.rows = 64, .cols = 4096});
+  ASSERT_TRUE(program) << program.error().Message();
+  std::istringstream lines(Print(*program));
+  std::multiset<std::int64_t> fetched;
+  bool is_last = false;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find("prefetch weights[");
+    const bool is_fetch = at != std::string::npos;
+    EXPECT_FALSE(is_fetch && is_last) << "two in a row: " << line;
+    if (is_fetch) fetched.insert(std::stoll(line.substr(line.find(" + ", at) + 3)));
+    is_last = is_fetch;
+  }
+  std::multiset<std::int64_t> wanted;
+  for (std::int64_t at = 0; at < geometry.unroll * std::int64_t{layout->block_bytes}; at += 64 * every) {
+    wanted.insert(8192 + at);
+  }
+  EXPECT_EQ(fetched, wanted);
+}
+
 TEST(GemvTest, LinesAreFetchedAheadOneByOne) {
-  for (const std::uint16_t lanes : {8, 16}) {
-    for (const char* name : {"Q4_K", "Q6_K", "Q8_0", "IQ4_XS", "F16", "F32"}) {
-      const formats::Format& format = *formats::FindFormat(name);
-      VectorFacts facts{.lanes = lanes, .registers = 32, .has_dot4 = true, .has_madd_bytes = true};
-      facts.prefetch_bytes = 8192;
-      const GemvGeometry geometry = DefaultGeometry(format, 4096, facts);
-      const auto layout = LayoutFor(format, geometry);
-      const auto program = BuildGemv(*layout, geometry, {.rows = 64, .cols = 4096});
-      ASSERT_TRUE(program) << program.error().Message();
-      std::istringstream lines(Print(*program));
-      std::multiset<std::int64_t> fetched;
-      bool is_last = false;
-      for (std::string line; std::getline(lines, line);) {
-        const std::size_t at = line.find("prefetch weights[");
-        const bool is_fetch = at != std::string::npos;
-        EXPECT_FALSE(is_fetch && is_last) << name << ": two in a row: " << line;
-        if (is_fetch) fetched.insert(std::stoll(line.substr(line.find(" + ", at) + 3)));
-        is_last = is_fetch;
-      }
-      std::multiset<std::int64_t> wanted;
-      for (std::int64_t line = 0; line < geometry.unroll * std::int64_t{layout->block_bytes}; line += 64) {
-        wanted.insert(8192 + line);
-      }
-      EXPECT_EQ(fetched, wanted) << name << ", " << lanes << " lanes";
+  for (const char* name : {"Q4_K", "Q6_K", "Q8_0", "IQ4_XS", "F16", "F32"}) {
+    for (const std::uint16_t lanes : {8, 16}) {
+      for (const std::uint16_t every : {1, 2, 4}) ExpectOneByOne(name, lanes, every);
     }
   }
   VectorFacts facts;

@@ -67,8 +67,9 @@ std::span<const Knob> GemvKnobs() {
       Make<&GemvGeometry::ordered>("order", "weights loaded by address, or as the compiler likes", {0, 1},
                                    {"free", "ascending"}),
       Make<&GemvGeometry::prefetch_bytes>("prefetch", "bytes ahead that are fetched; 0: none",
-                                          {0, 1024, 2048, 4096, 8192, 16384}),
+                                          {0, 256, 512, 1024, 2048, 4096, 8192, 16384}),
       Make<&GemvGeometry::prefetch_once>("hint", "fetched into every cache, or for one use", {0, 1}, {"near", "once"}),
+      Make<&GemvGeometry::prefetch_every>("every", "one line of so many is fetched ahead", {1, 2, 4}),
   };
   return kKnobs;
 }

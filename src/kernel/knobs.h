@@ -1,6 +1,6 @@
 // The knobs of a product's geometry by name: what a search enumerates, what --geometry takes and what plans store.
 //
-//   lanes=16,scales=packed,vectors=2,dot=dot4,unroll=1,chains=1,depth=1,order=ascending,prefetch=0,hint=near
+//   lanes=16,scales=packed,vectors=2,dot=dot4,unroll=1,chains=1,depth=1,order=ascending,prefetch=0,hint=near,every=1
 #pragma once
 
 #include <cstdint>

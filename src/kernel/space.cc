@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/checked.h"
 #include "kernel/knobs.h"
 
 namespace boltbeam::kernel {
@@ -22,7 +23,9 @@ std::uint64_t RoughInstructions(const WeightLayout& layout, const GemvGeometry& 
   std::uint64_t pieces = 0;  // of all quads
   for (const std::vector<CodePiece>& quad : layout.quads) pieces += layout.chunks * quad.size();
   const std::uint64_t subs = layout.elements / layout.scale_elements;
-  const std::uint64_t codebook = layout.format->layout->codebook.empty() ? 0 : layout.IsSplit(point.dot) ? 2 : 1;
+  const bool is_split = layout.IsSplit(point.dot);
+  const std::uint64_t split = is_split ? 3 : 0;
+  const std::uint64_t codebook = layout.format->layout->codebook.empty() ? split : is_split ? 2 : 1;
   const std::uint64_t multiply = point.dot == Dot::kDot4 || point.dot == Dot::kDot4Signed ? 2
                                  : point.dot == Dot::kMaddBytes                           ? 3
                                                                                           : 6;
@@ -52,7 +55,7 @@ class Judge {
     }
     Format(*layout);
     Division(*layout);
-    Prefetching();
+    Prefetching(*layout);
     if (layout->is_float == (point_.dot == Dot::kFloat)) Size(*layout);
     return std::move(reasons_);
   }
@@ -89,9 +92,6 @@ class Judge {
     }
     if (layout.bias != layout.Recentred(point_.dot) && layout.has_minimums)
       Refuse(Refusal::kFormat, "a bias and minimums together");
-    if (layout.IsSplit(point_.dot) && layout.format->layout->codebook.empty()) {
-      Refuse(Refusal::kOverflow, fmt::format("pairs of codes up to {} need more than 16 bits", layout.code_max));
-    }
     if (std::string overflow = SumOverflow(layout); !overflow.empty()) {
       Refuse(Refusal::kOverflow, std::move(overflow));
     }
@@ -140,9 +140,13 @@ class Judge {
     }
   }
 
-  void Prefetching() {
+  void Prefetching(const WeightLayout& layout) {
     if (point_.prefetch_once && point_.prefetch_bytes == 0)
       Refuse(Refusal::kNoMeaning, "a hint, but nothing is fetched");
+    if (point_.prefetch_every > 1 && point_.prefetch_bytes == 0) Refuse(Refusal::kNoMeaning, "some lines of none");
+    const std::uint64_t lines = CeilDiv(point_.unroll * std::uint64_t{layout.block_bytes}, std::uint64_t{kLineBytes});
+    if (point_.prefetch_every > 1 && point_.prefetch_every >= 2 * lines)
+      Refuse(Refusal::kNoMeaning, fmt::format("one line of {}: a turn has {}", point_.prefetch_every, lines));
   }
 
   void Size(const WeightLayout& layout) {

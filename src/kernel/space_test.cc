@@ -91,6 +91,14 @@ TEST(SpaceTest, HoldsTheDefaultPoint) {
   }
 }
 
+// Codes of eight bits are multiplied as pairs of bytes in two halves, of which as many fit in 16 bits as a sub-block
+// has.
+TEST(SpaceTest, WideCodesInHalvesAddUpInSixteenBits) {
+  const auto point =
+      ParseGeometry("lanes=8,dot=maddbytes,depth=8", DefaultGeometry(Named("Q8_0"), ToVectorFacts(kAvx2), false));
+  EXPECT_TRUE(Refusals(*point, Named("Q8_0"), kShape, kAvx2).empty());
+}
+
 TEST(SpaceTest, SaysWhyAPointIsNotLegal) {
   const auto why = [](const char* format, const char* turned, const SpaceFacts& facts, Refusal refusal,
                       GemvShape shape = kShape) {
@@ -114,14 +122,14 @@ TEST(SpaceTest, SaysWhyAPointIsNotLegal) {
   EXPECT_EQ(why("Q4_K", "vectors=4", kAvx2, Refusal::kDivisibility, {.rows = 40, .cols = 256}),
             "groups of 32 rows, 40 rows\n");
   EXPECT_EQ(why("Q6_K", "depth=4", kAvx2, Refusal::kOverflow), "4 pairs in 16 bits: 2 fit\n");
-  EXPECT_EQ(why("Q8_0", "dot=maddbytes", kAvx2, Refusal::kOverflow),
-            "pairs of codes up to 255 need more than 16 bits\n");
   EXPECT_EQ(why("Q4_K", "unroll=8", kAvx2, Refusal::kCodeSize).empty(), false);
   EXPECT_EQ(why("Q4_K", "dot=fma,depth=1", kAvx2, Refusal::kFormat),
             "float weights take float products, and only they\n");
   EXPECT_EQ(why("F16", "scales=words", kAvx2, Refusal::kNoMeaning), "no block has a scale\n");
   EXPECT_EQ(why("Q6_K", "scales=bytes", kAvx2, Refusal::kNoMeaning), "scales are bytes already\n");
   EXPECT_EQ(why("Q4_K", "hint=once", kAvx2, Refusal::kNoMeaning), "a hint, but nothing is fetched\n");
+  EXPECT_EQ(why("Q4_K", "every=2", kAvx2, Refusal::kNoMeaning), "some lines of none\n");
+  EXPECT_EQ(why("F16", "unroll=4,prefetch=1024,every=2", kAvx2, Refusal::kNoMeaning), "one line of 2: a turn has 1\n");
   EXPECT_EQ(why("Q4_K", "dot=maddhalves,depth=2", kAvx2, Refusal::kNoMeaning),
             "only pairs of bytes are added in 16 bits\n");
   EXPECT_EQ(why("Q4_K", "chains=2,depth=8", kAvx2, Refusal::kNoMeaning), "2 chains of 8 pairs: a sub-block has 8\n");
@@ -206,9 +214,9 @@ TEST(KnobsTest, AGeometryIsItsText) {
     ASSERT_TRUE(parsed);
     ASSERT_EQ(*parsed, point);
   }
-  EXPECT_EQ(
-      GeometryText({}),
-      "lanes=8,scales=packed,vectors=1,dot=maddhalves,unroll=1,chains=1,depth=1,order=ascending,prefetch=0,hint=near");
+  EXPECT_EQ(GeometryText({}),
+            "lanes=8,scales=packed,vectors=1,dot=maddhalves,unroll=1,chains=1,depth=1,order=ascending,prefetch=0,hint="
+            "near,every=1");
 }
 
 TEST(KnobsTest, WhatIsNotKnownIsRefusedByName) {

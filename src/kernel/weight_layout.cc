@@ -156,6 +156,15 @@ Result<void> ChooseChunks(const formats::Format& format, const formats::Layout& 
 
 }  // namespace
 
+GemvGeometry GemvGeometry::Coarse() const {
+  GemvGeometry geometry = *this;
+  geometry.ordered = true;
+  geometry.prefetch_bytes = 0;
+  geometry.prefetch_once = false;
+  geometry.prefetch_every = 1;
+  return geometry;
+}
+
 std::uint32_t WeightLayout::ScaleWords() const {
   return scale_place == ScalePlace::kSpread ? elements / scale_elements / 8 : 0;
 }
@@ -262,9 +271,6 @@ Result<void> CheckGeometry(const WeightLayout& layout, const GemvGeometry& geome
   }
   if (layout.is_float != (geometry.dot == Dot::kFloat))
     return illegal("float weights take float products, and only they");
-  if (layout.IsSplit(geometry.dot) && layout.format->layout->codebook.empty()) {
-    return illegal(fmt::format("codes up to {} overflow 16-bit pairs", layout.code_max));
-  }
   if (layout.bias != layout.Recentred(geometry.dot) && layout.has_minimums) {
     return illegal("a bias and minimums together");
   }

@@ -25,13 +25,15 @@
 
 namespace boltbeam::kernel {
 
-inline constexpr std::int32_t kHalfBase = 16;  // of a number of a codebook that is multiplied in two halves
+inline constexpr std::int32_t kHalfBase = 16;  // of a number that is multiplied in two halves
+
+inline constexpr std::uint32_t kLineBytes = 64;  // of a cache: what one prefetch asks for
 
 /// The instruction that multiplies bytes, in order of preference where the chip has it.
 enum class Dot : std::uint8_t {
   kDot4,        // four u8 x s8 products added into an i32 lane (VNNI, usdot)
   kDot4Signed,  // four s8 x s8 products added into an i32 lane (sdot): factors that are no signed bytes less 128
-  kMaddBytes,   // pairs of u8 x s8 into saturating i16 (AVX2): codes up to 128, or a codebook's numbers in two halves
+  kMaddBytes,   // pairs of u8 x s8 into saturating i16 (AVX2): numbers up to 128, larger ones in two halves
   kMaddHalves,  // pairs of i16 products into an i32 (SSE2): any code
   kFloat,       // f32 fused multiply-add, for float formats
 };
@@ -52,12 +54,15 @@ struct GemvGeometry {
   bool ordered = true;               // keep the weight loads in address order
   std::uint32_t prefetch_bytes = 0;  // distance; 0: none
   bool prefetch_once = false;        // what is fetched need not stay in the caches
+  std::uint16_t prefetch_every = 1;  // one line of so many is fetched
   std::uint16_t vectors = 1;         // registers of rows side by side, which share a load of the activations
   std::uint16_t chains = 1;          // accumulators of one dot product (float formats: of one sum)
   std::uint16_t depth = 1;           // of kMaddBytes: pairs added in 16 bits before they are widened
   ScaleForm scales = ScaleForm::kPacked;
 
   [[nodiscard]] std::uint32_t rows() const { return std::uint32_t{lanes} * vectors; }  // of a group
+  /// What decides which instructions there are: the same with loads in order and nothing fetched ahead.
+  [[nodiscard]] GemvGeometry Coarse() const;
   friend bool operator==(const GemvGeometry&, const GemvGeometry&) = default;
 };
 
@@ -102,7 +107,7 @@ struct WeightLayout {
   std::uint32_t d_bytes = 0, m_bytes = 0;  // of a row
   std::uint32_t block_bytes = 0;           // of the whole row group
 
-  /// Whether the numbers of the codebook are multiplied in two halves: whole ones would overflow pairs of 16 bits.
+  /// Whether numbers are multiplied in two halves: whole ones would overflow pairs of 16 bits.
   [[nodiscard]] bool IsSplit(Dot dot) const { return dot == Dot::kMaddBytes && code_max > 128; }
   /// What is taken from every number that is multiplied, the bias included, so that it fits the instruction.
   [[nodiscard]] std::int32_t Recentred(Dot dot) const { return dot == Dot::kDot4Signed && code_max > 127 ? 128 : 0; }

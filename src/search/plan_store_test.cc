@@ -18,7 +18,8 @@ namespace boltbeam::search {
 namespace {
 
 constexpr const char* kKnobs =
-    "lanes=8,scales=packed,vectors=1,dot=maddhalves,unroll=1,chains=1,depth=1,order=ascending,prefetch=0,hint=near";
+    "lanes=8,scales=packed,vectors=1,dot=maddhalves,unroll=1,chains=1,depth=1,order=ascending,prefetch=0,hint=near,"
+    "every=1";
 
 PlanFile APlan() {
   PlanFile plan;

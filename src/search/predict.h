@@ -52,6 +52,9 @@ struct Coefficients {
   double far = 0.024;      // more for each KiB that is fetched ahead: it pushes others out of the first cache
   double streams = 0.035;  // more of the memory's time for each doubling of a group's rows beyond four
   double late = 0.3;       // more of the memory's time for what is not fetched ahead: half of it with the first KiB
+  double kept = 0.03;      // more of the memory's time for lines that every cache keeps and so has to put elsewhere
+  double window = 150;     // instructions that a core itself looks ahead: what they read counts as fetched so far ahead
+  double follow = 4;       // KiB that its prefetcher is ahead where it can follow the turns' stride
   double overlap = 3.7;    // p of (memory^p + compute^p + waits^p)^(1/p): 1 adds, a large one takes the largest
   double spread = 0.3;     // relative half width of the interval that nine of ten lie in
   std::string source = "another CPU's fit";  // or what they were fitted on
@@ -69,17 +72,21 @@ struct Work {
   double bytes = 0;  // of the table as it is laid out
   double arithmetic = 0, products = 0, halves = 0, loads = 0, prefetches = 0;
   double turns = 0, groups = 0;
-  double waits = 0;           // sums that each wait for the one before
-  double width = 1;           // of the registers over the widest
-  double rows = 0;            // of a group
-  double turn_size = 0;       // vector instructions and loads of a turn
-  double pressure = 0.22;     // registers needed at the least over those there
-  double ahead_kib = 0;       // fetched ahead; 0: nothing
-  double disorder = 0;        // log2(1 + codegen::StreamFacts::disorder): of the compiled code, or a guess
-  double uneven = 0;          // log2(codegen::StreamFacts::unevenness), likewise
-  double bandwidth_gb_s = 0;  // of all threads
-  double busiest = 1;         // share of the thread with most rows, times the threads
-  double instructions_s = 0;  // of a thread
+  double waits = 0;              // sums that each wait for the one before
+  double width = 1;              // of the registers over the widest
+  double rows = 0;               // of a group
+  double turn_size = 0;          // vector instructions and loads of a turn
+  double pressure = 0.22;        // registers needed at the least over those there
+  double ahead_kib = 0;          // fetched ahead; 0: nothing
+  double asked = 1;              // of the lines, those that are
+  double kept = 1;               // of the lines, those that are not fetched for one use
+  double kib_each = 0;           // of the table for one instruction
+  bool has_long_stride = false;  // from one turn's reads to the next turn's: no prefetcher follows
+  double disorder = 0;           // log2(1 + codegen::StreamFacts::disorder): of the compiled code, or a guess
+  double uneven = 0;             // log2(codegen::StreamFacts::unevenness), likewise
+  double bandwidth_gb_s = 0;     // of all threads
+  double busiest = 1;            // share of the thread with most rows, times the threads
+  double instructions_s = 0;     // of a thread
 };
 
 /// Counts candidates for one part. Candidates whose code is the same are counted once.

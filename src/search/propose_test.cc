@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "chip/test_facts.h"
+#include "search/fit.h"
 #include "search/predict.h"
 
 namespace boltbeam::search {
@@ -51,9 +52,43 @@ TEST(PredictTest, WhatNobodyAskedForAheadIsLate) {
     work.ahead_kib = ahead_kib;
     return TimeOf(work, coefficients).memory_ns;
   };
+  work.has_long_stride = true;
+  work.kept = 0;
   EXPECT_NEAR(memory_ns(0), 1000 * (1 + coefficients.late), 1e-6);
   EXPECT_NEAR(memory_ns(1), 1000 * (1 + coefficients.late / 2), 1e-6);
   EXPECT_LT(memory_ns(16), memory_ns(1));
+  // Of half of the lines one half is late as before; what a core looks ahead by itself counts as fetched.
+  work.asked = 0.5;
+  EXPECT_NEAR(memory_ns(1), 1000 * (1 + coefficients.late * 0.75), 1e-6);
+  work.kib_each = 1 / coefficients.window;
+  EXPECT_NEAR(memory_ns(0), 1000 * (1 + coefficients.late / 2), 1e-6);
+  // A prefetcher is ahead of what it can follow, and what every cache keeps pushes other lines out.
+  work.kib_each = 0;
+  work.has_long_stride = false;
+  EXPECT_NEAR(memory_ns(0), 1000 * (1 + coefficients.late / (1 + coefficients.follow)), 1e-6);
+  work.has_long_stride = true;
+  work.kept = 1;
+  EXPECT_NEAR(memory_ns(0), 1000 * (1 + coefficients.late) * (1 + coefficients.kept), 1e-6);
+}
+
+TEST(PredictTest, NoPrefetcherFollowsTurnsOfMoreThanHalfAPage) {
+  const Part part = *PartOfTable("Q8_0.4096x4096");
+  Counter counter(part, chip::MeasuredTestCpu(), 2);
+  kernel::GemvGeometry point{.lanes = 16, .dot = kernel::Dot::kDot4, .unroll = 2};  // turns of 1,088 B
+  const Work two = *counter.Count(point);
+  point.unroll = 4;
+  const Work four = *counter.Count(point);
+  EXPECT_FALSE(two.has_long_stride);
+  EXPECT_TRUE(four.has_long_stride);
+  EXPECT_EQ(four.asked, 1);
+  EXPECT_EQ(four.kept, 1);
+  point.prefetch_bytes = 4096;
+  point.prefetch_once = true;
+  point.prefetch_every = 2;
+  const Work half = *counter.Count(point);
+  EXPECT_EQ(half.asked, 0.5);
+  EXPECT_EQ(half.kept, 0.5);
+  EXPECT_EQ(half.prefetches * 2, half.turns * 34);
 }
 
 }  // namespace

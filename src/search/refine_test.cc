@@ -21,7 +21,7 @@ class RefineTest : public testing::Test {
 TEST_F(RefineTest, CodeThatMayBeReorderedIsReadOutOfOrder) {
   CodeReader reader(part_, target_);
   const char* knobs =
-      "gemv:lanes=16,scales=bytes,vectors=1,dot=dot4,unroll=1,chains=1,depth=1,order={},prefetch=0,hint=near";
+      "gemv:lanes=16,scales=bytes,vectors=1,dot=dot4,unroll=1,chains=1,depth=1,order={},prefetch=0,hint=near,every=1";
   const auto with = [&](const char* order) { return *GeometryOfCandidate(fmt::format(fmt::runtime(knobs), order)); };
   const auto ordered = reader.Of(with("ascending")), free = reader.Of(with("free"));
   ASSERT_TRUE(ordered && free);

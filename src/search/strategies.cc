@@ -15,14 +15,6 @@ namespace {
 
 using kernel::GemvGeometry;
 
-/// What decides which instructions there are, however they are ordered and whatever is fetched ahead.
-GemvGeometry Coarse(GemvGeometry geometry) {
-  geometry.ordered = true;
-  geometry.prefetch_bytes = 0;
-  geometry.prefetch_once = false;
-  return geometry;
-}
-
 /// How many knobs two points differ in.
 std::size_t Distance(const GemvGeometry& a, const GemvGeometry& b) {
   const auto knobs = kernel::GemvKnobs();
@@ -40,12 +32,12 @@ std::vector<GemvGeometry> PredictedFirst(const Foresight& foresight, std::size_t
   for (const Prediction& prediction : foresight.survivors) {
     if (2 * chosen.size() >= count || prediction.ns > kWithinOfWidths * foresight.survivors.front().ns) break;
     if (Contains(chosen, prediction.geometry.lanes, &GemvGeometry::lanes)) continue;
-    coarse.push_back(Coarse(prediction.geometry));
+    coarse.push_back(prediction.geometry.Coarse());
     chosen.push_back(prediction.geometry);
   }
   for (const Prediction& prediction : foresight.survivors) {
     if (chosen.size() == count || prediction.ns > within * foresight.survivors.front().ns) break;
-    const GemvGeometry code = Coarse(prediction.geometry);
+    const GemvGeometry code = prediction.geometry.Coarse();
     if (Contains(coarse, code)) continue;
     coarse.push_back(code);
     chosen.push_back(prediction.geometry);
@@ -62,7 +54,7 @@ std::vector<GemvGeometry> Neighbours(const GemvGeometry& point, std::span<const 
   std::vector<std::pair<int, GemvGeometry>> ranked;
   for (const GemvGeometry& other : legal) {
     if (Distance(point, other) != 1) continue;
-    const bool is_fine = Coarse(point) == Coarse(other);
+    const bool is_fine = point.Coarse() == other.Coarse();
     // A nearer prefetch than the farthest, and no hint, are tried before the others.
     const int rank = !is_fine                                       ? 3
                      : other.ordered != point.ordered               ? 0

@@ -71,6 +71,7 @@ class Gemv {
     if (g.dot == Dot::kMaddBytes) name += fmt::format(".d{}", g.depth);
     if (!g.ordered) name += ".free";
     if (g.prefetch_bytes > 0) name += fmt::format(".p{}{}", g.prefetch_bytes, g.prefetch_once ? "once" : "");
+    if (g.prefetch_every > 1) name += fmt::format(".e{}", g.prefetch_every);
     name += EpilogueSuffix(shape_.epilogue);
     if (shape_.gate) name += fmt::format(".{}", GateName(*shape_.gate));
     if (shape_.best) name += ".best";
@@ -247,7 +248,7 @@ class Gemv {
       registers.push_back(b_.Load(weights_, {Scalar::kF32, lanes_}, layout_.float_memory, weights,
                                   at + std::int64_t{row} * row_bytes, geometry_.ordered));
       FetchAhead(b_, weights_, weights, at + std::int64_t{row} * row_bytes, std::int64_t{lanes_} * row_bytes,
-                 {geometry_.prefetch_bytes, geometry_.prefetch_once});
+                 {geometry_.prefetch_bytes, geometry_.prefetch_once, geometry_.prefetch_every});
     }
     const Rows w(std::move(registers));
     for (std::uint16_t c = 0; c < geometry_.columns; ++c) {

@@ -13,7 +13,7 @@ Unpack::Unpack(Builder& builder, const WeightLayout& layout, const GemvGeometry&
       geometry_(geometry),
       buffer_(buffer),
       lanes_(geometry.lanes),
-      ahead_{geometry.prefetch_bytes, geometry.prefetch_once} {}
+      ahead_{geometry.prefetch_bytes, geometry.prefetch_once, geometry.prefetch_every} {}
 
 void Unpack::BeginBlock(Value weights, std::int64_t at, std::string turn) {
   weights_ = weights;
@@ -139,7 +139,14 @@ std::vector<Rows> Unpack::Factors(std::uint32_t quad) {
   const std::vector<std::int32_t>& codebook = row_.codebook;
   const std::int32_t less = layout_.Recentred(geometry_.dot);
   // Flipping the highest bit of a byte takes 128 from it.
-  if (codebook.empty()) return {less == 0 ? codes : codes ^ b_.U32(0x80808080, lanes_)};
+  if (codebook.empty() && !layout_.IsSplit(geometry_.dot)) {
+    return {less == 0 ? codes : codes ^ b_.U32(0x80808080, lanes_)};
+  }
+  if (codebook.empty()) {
+    const Value mask = b_.U32(0x0F0F0F0F, lanes_);
+    const Rows low = codes & mask;
+    return {low, Shr(codes, 4) & mask};
+  }
   std::vector<std::vector<std::int32_t>> tables(layout_.IsSplit(geometry_.dot) ? 2 : 1, std::vector<std::int32_t>(16));
   for (std::size_t code = 0; code < codebook.size(); ++code) {
     const std::int32_t number = codebook[code] + layout_.bias - less;
