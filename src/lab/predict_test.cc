@@ -234,6 +234,37 @@ TEST(Predict, ARecordedSessionIsForetoldByTheOthers) {
   RecordProperty("inside_own", inside_own);
 }
 
+// 1 December 2026, a Zen 5: seven sessions within two hours (docs/lab.md). Each model was foretold by the rows of the
+// others, all of it was written down, and then they were run: what was stated then is what these rows say, and the
+// times that were found (ms, brought to the forecast's memory speed) lie inside.
+TEST(Predict, WhatWasForetoldUnseenWasMet) {
+  struct Met {
+    const char* model;
+    double foretold_ms, measured_ms;
+  };
+  constexpr std::array kMet = {
+      Met{"qwen3-0.6b-q4_k_m.gguf", 8.07, 8.14},   Met{"qwen3-1.7b-q4_k_m-14-layers.gguf", 14.04, 13.76},
+      Met{"qwen3-1.7b-q4_k_m.gguf", 22.82, 22.56}, Met{"qwen3-8b-q4_k_m-12-layers.gguf", 39.26, 38.66},
+      Met{"qwen3-4b-q4_k_m.gguf", 51.21, 50.58},   Met{"qwen3-8b-q4_k_m-24-layers.gguf", 67.39, 67.02},
+      Met{"qwen3-8b-q4_k_m.gguf", 95.90, 94.77}};
+  constexpr double kMostHalfWidth = 0.06, kMostMiss = 0.05;
+  const auto rows = ReadRows(std::string(BOLTBEAM_TEST_DATA) + "/lab/zen5-sessions.jsonl").value();
+  for (const Met& met : kMet) {
+    const auto own = std::ranges::find(rows, met.model, &Row::model);
+    ASSERT_NE(own, rows.end()) << met.model;
+    ModelFacts model = StatedFacts(own->weight_bytes_per_token);
+    model.name = met.model;
+    const MachineFit fit = Fit(RowsOfOthers(rows, model));
+    EXPECT_EQ(fit.sessions.factors.size(), 7U);
+    const measure::Interval seconds = Predict(fit, model, {})->front().seconds;
+    EXPECT_NEAR(1e3 * seconds.estimate, met.foretold_ms, 0.005) << met.model;
+    EXPECT_LT((seconds.high - seconds.low) / 2 / seconds.estimate, kMostHalfWidth) << met.model;
+    EXPECT_LE(seconds.low, met.measured_ms / 1e3) << met.model;
+    EXPECT_GE(seconds.high, met.measured_ms / 1e3) << met.model;
+    EXPECT_LT(std::abs(met.measured_ms / 1e3 / seconds.estimate - 1), kMostMiss) << met.model;
+  }
+}
+
 TEST(Predict, AnUnseenModelsRowsAreThoseOfItsHeaderOrItsName) {
   std::vector<Row> rows = Ladder();
   rows[1].header_sha256 = "a";
