@@ -175,29 +175,22 @@ TEST_F(LedgerMemory, PredictionsAreScoredByWhatCameAfterThem) {
   EXPECT_NEAR(score.promised, 0.9, 1e-12);
 }
 
-TEST_F(LedgerMemory, AVerdictAnswersAPredictionOfItsRatio) {
-  Prediction prediction = MarkedPrediction("judge");
-  prediction.quantity = "ratio";
-  prediction.value = 0.9, prediction.low = 0.8, prediction.high = 1.0;
-  Verdict verdict = MarkedVerdict("measured");
-  verdict.prediction = here_.AppendPrediction(prediction)->hash;
-  verdict.ratio = 0.95, verdict.ratio_low = 0.94, verdict.ratio_high = 0.96;
-  ASSERT_TRUE(here_.AppendVerdict(verdict));
-  Index index = IndexOf(here_);
-  EXPECT_EQ(ScorePredictions(index)->by_method.at({"judge", "ratio"}).hits, 1U);
-}
-
-TEST_F(LedgerMemory, ARefusedMeasurementAnswersNothing) {
-  Prediction prediction = MarkedPrediction("judge");
-  prediction.quantity = "ratio";
-  prediction.value = 0.9, prediction.low = 0.8, prediction.high = 1.0;
-  Verdict verdict = MarkedVerdict("refused");
-  verdict.prediction = here_.AppendPrediction(prediction)->hash;
-  verdict.ratio = 0.95, verdict.ratio_low = 0.94, verdict.ratio_high = 0.96;
-  verdict.refused = true;
-  ASSERT_TRUE(here_.AppendVerdict(verdict));
-  Index index = IndexOf(here_);
-  EXPECT_EQ(ScorePredictions(index)->by_method.at({"judge", "ratio"}).answered, 0U);
+TEST_F(LedgerMemory, AVerdictAnswersAPredictionOfItsRatioUnlessItWasRefused) {
+  for (const bool refused : {true, false}) {
+    Prediction prediction = MarkedPrediction("judge");
+    prediction.quantity = "ratio";
+    prediction.value = 0.9, prediction.low = 0.8, prediction.high = 1.0;
+    Verdict verdict = MarkedVerdict("measured");
+    verdict.prediction = here_.AppendPrediction(prediction)->hash;
+    verdict.ratio = 0.95, verdict.ratio_low = 0.94, verdict.ratio_high = 0.96;
+    verdict.refused = refused;
+    ASSERT_TRUE(here_.AppendVerdict(verdict));
+    Index index = IndexOf(here_);
+    const Score score = ScorePredictions(index)->by_method.at({"judge", "ratio"});
+    EXPECT_EQ(score.answered, refused ? 0U : 1U);
+    EXPECT_EQ(score.hits, refused ? 0U : 1U);
+    EXPECT_EQ(score.unanswered, 1U);
+  }
 }
 
 TEST_F(LedgerMemory, FiguresAreComputedAgainFromTheSamples) {

@@ -102,7 +102,8 @@ std::string CostText(const std::vector<PlannedKernel>& kernels, const std::vecto
   }
   return table.Text() + "\n" +
          Wrap(
-             "floor: a token's bytes over the memory's bandwidth, of small vectors the cache's, where they are measured. "
+             "floor: a token's bytes over the memory's bandwidth, of small vectors the cache's, where they are "
+             "measured. "
              "registers, spills: vector "
              "registers of the listing, and those that it moves to or from the stack. instr/B: instructions of a "
              "product's loop over the bytes of weights that it reads. now, cycles/B (--time): in real tokens, by the "
